@@ -1,0 +1,1 @@
+"""Rulewright: fast kernels from declarative rewrite rules."""

@@ -1,0 +1,41 @@
+"""What a rule may know about where the code goes: the target's features and the kernel's float flags.
+
+A `Target` is data. Renderers declare theirs; the rules ask with `target.has(name)`; nothing else differs by device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+FLOAT_FLAGS = frozenset({"nnan", "ninf", "nsz", "reassoc", "contract", "arcp", "afn"})
+"""What a kernel may grant: no NaNs, no infinities, signed zero irrelevant, reassociation, contraction, reciprocals, approximate functions."""
+
+MATH_MODES: dict[str, frozenset[str]] = {"strict": frozenset(), "fast": FLOAT_FLAGS}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The features of a device's language that lowering rules ask for.
+
+    `features` are names such as `max`, `threads`, `local-memory`, `half` (arithmetic), `bool-vector`, `mulacc`.
+    `widths` are the vector widths that loads, stores and arithmetic may have, widest first; empty: scalars only.
+    """
+
+    name: str
+    features: frozenset[str] = frozenset()
+    widths: tuple[int, ...] = ()
+
+    def has(self, feature: str) -> bool:
+        return feature in self.features
+
+
+ANY_TARGET = Target("any")
+"""The target of rewriting that is not for a device: it has no special feature."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What guards see beside the matched nodes."""
+
+    target: Target = ANY_TARGET
+    flags: frozenset[str] = field(default_factory=frozenset)
