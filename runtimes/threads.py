@@ -33,18 +33,14 @@ def run_threads(call: Callable[[int], None], threads: int) -> None:
         if threads == 1:
             call(0)
         return
-    numbers = (
-        count()
-    )  # `next` on it is atomic: it runs in C under the interpreter's lock
+    numbers = count()  # `next` on it is atomic: it runs in C under the interpreter's lock
     failures: list[BaseException] = []
 
     def work() -> None:
         while not failures and (number := next(numbers)) < threads:
             try:
                 call(number)
-            except (
-                BaseException
-            ) as failure:  # handed to the caller below, an interrupt included
+            except BaseException as failure:  # noqa: BLE001 - raised again by the caller, an interrupt included
                 failures.append(failure)
 
     pool = _pool()
@@ -64,9 +60,7 @@ def _pool() -> ThreadPoolExecutor:
         pool = _pools.get(process)
         if pool is None:
             _pools.clear()
-            pool = _pools[process] = ThreadPoolExecutor(
-                max(1, cores() - 1), thread_name_prefix="rulewright"
-            )
+            pool = _pools[process] = ThreadPoolExecutor(max(1, cores() - 1), thread_name_prefix="rulewright")
         return pool
 
 

@@ -27,9 +27,7 @@ def test_one_thread_is_called_directly() -> None:
 @pytest.mark.skipif(cores() < 2, reason="needs two cores")
 def test_calls_overlap() -> None:
     meeting = threading.Barrier(2, timeout=10)
-    run_threads(
-        lambda number: meeting.wait() and None, 2
-    )  # times out unless both run at once
+    run_threads(lambda number: meeting.wait() and None, 2)  # times out unless both run at once
 
 
 @pytest.mark.parametrize("failing", [0, 1, 5])
@@ -62,9 +60,7 @@ def test_after_a_failure_no_further_number_begins() -> None:
 
 def test_a_nested_call_does_not_deadlock() -> None:
     seen: list[tuple[int, int]] = []
-    run_threads(
-        lambda outer: run_threads(lambda inner: seen.append((outer, inner)), 8), 8
-    )
+    run_threads(lambda outer: run_threads(lambda inner: seen.append((outer, inner)), 8), 8)
     assert sorted(seen) == [(outer, inner) for outer in range(8) for inner in range(8)]
 
 
