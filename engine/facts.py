@@ -14,18 +14,7 @@ from . import intervals, ops
 from .congruences import ANY, Congruence, join, remainder, wrapped
 from .congruences import NUMBER as MODULAR
 from .dtypes import DType
-from .intervals import (
-    ALL,
-    BOOL,
-    FALSE,
-    TRUE,
-    Interval,
-    enclose,
-    hull,
-    limits,
-    product,
-    type_range,
-)
+from .intervals import ALL, BOOL, FALSE, TRUE, Interval, enclose, hull, limits, product, type_range
 from .ops import Op, RangeArg, VarArg
 from .uop import UOp
 
@@ -56,22 +45,13 @@ def _is_number(node: UOp) -> bool:
     return node.dtype.kind in _ELEMENTWISE and node.op is not ops.LOAD
 
 
-def _fill(
-    root: UOp,
-    slot: str,
-    looks_down: Callable[[UOp], bool],
-    compute: Callable[[UOp], object],
-) -> None:
+def _fill(root: UOp, slot: str, looks_down: Callable[[UOp], bool], compute: Callable[[UOp], object]) -> None:
     """Computes a fact for `root` and all below it that it needs, operands first."""
     stack = [root]
     while stack:
         node = stack[-1]
         if getattr(node, slot) is None:
-            missing = (
-                [s for s in node.src if getattr(s, slot) is None]
-                if looks_down(node)
-                else ()
-            )
+            missing = [s for s in node.src if getattr(s, slot) is None] if looks_down(node) else ()
             if missing:
                 stack.extend(missing)
                 continue
@@ -109,11 +89,7 @@ def _of_const(node: UOp) -> Interval:
 
 
 def _of_var(node: UOp) -> Interval:
-    return (
-        (node.arg.low, node.arg.high)
-        if isinstance(node.arg, VarArg)
-        else type_range(node.dtype)
-    )
+    return (node.arg.low, node.arg.high) if isinstance(node.arg, VarArg) else type_range(node.dtype)
 
 
 def _of_count(node: UOp) -> Interval:
@@ -142,10 +118,7 @@ def _of_first(node: UOp) -> Interval:
 def _of_folded(node: UOp) -> Interval:
     (value,) = node.src
     return _combined(
-        node,
-        interval(value),
-        value.dtype.lanes // node.dtype.lanes,
-        value.dtype.lanes // node.dtype.lanes,
+        node, interval(value), value.dtype.lanes // node.dtype.lanes, value.dtype.lanes // node.dtype.lanes
     )
 
 
@@ -153,16 +126,12 @@ def _of_reduce(node: UOp) -> Interval:
     low: intervals.Bound = 1
     high: intervals.Bound = 1
     for counter in node.src[1:]:
-        least, most = (
-            interval(counter.src[0]) if counter.op is ops.RANGE else (0, intervals.INF)
-        )
+        least, most = interval(counter.src[0]) if counter.op is ops.RANGE else (0, intervals.INF)
         low, high = product(low, max(0, least)), product(high, max(0, most))
     return _combined(node, interval(node.src[0]), low, high)
 
 
-def _combined(
-    node: UOp, value: Interval, low: intervals.Bound, high: intervals.Bound
-) -> Interval:
+def _combined(node: UOp, value: Interval, low: intervals.Bound, high: intervals.Bound) -> Interval:
     """Between `low` and `high` many values brought together by the reducer `node.arg`."""
     dtype, reducer = node.dtype, node.arg
     truth = dtype.kind == "bool"
@@ -193,11 +162,7 @@ def _of_remainder(node: UOp) -> Interval:
 def _of_equality(node: UOp) -> Interval:
     a, b = node.src
     around = intervals.TRUTH[node.op](node.dtype, interval(a), interval(b))
-    if (
-        around is BOOL
-        and a.dtype.kind != "float"
-        and _never_equal(congruence(a), congruence(b))
-    ):
+    if around is BOOL and a.dtype.kind != "float" and _never_equal(congruence(a), congruence(b)):
         return TRUE if node.op is ops.NE else FALSE
     return around
 
@@ -208,9 +173,7 @@ def _of_cast(node: UOp) -> Interval:
     if node.dtype.kind != "bool":
         return enclose(node.dtype, *around)
     around = intervals.is_true(node.dtype, around)
-    return (
-        TRUE if around is BOOL and _never_equal(congruence(value), (0, 0)) else around
-    )
+    return TRUE if around is BOOL and _never_equal(congruence(value), (0, 0)) else around
 
 
 def _never_equal(a: Congruence, b: Congruence) -> bool:
@@ -220,7 +183,7 @@ def _never_equal(a: Congruence, b: Congruence) -> bool:
 
 _SPECIAL: dict[Op, Callable[[UOp], Interval]] = {
     ops.CONST: _of_const, ops.VAR: _of_var, ops.RANGE: _of_count, ops.SPECIAL: _of_count,
-    ops.VECTORIZE: _of_lanes, ops.GEP: _of_lane, ops.WIDEN: _of_first, ops.AFTER: _of_first,
+    ops.VECTORIZE: _of_lanes, ops.GEP: _of_lane, ops.WIDEN: _of_first,
     ops.FOLD_LANES: _of_folded, ops.REDUCE: _of_reduce,
     ops.FLOORMOD: _of_remainder, ops.TRUNCMOD: _of_remainder,
     ops.EQ: _of_equality, ops.NE: _of_equality, ops.CAST: _of_cast,
@@ -258,11 +221,7 @@ def congruence(node: UOp) -> Congruence:
 def _has_congruence(node: UOp) -> bool:
     """Whether the node's congruence follows from those of its operands (else it has none, or is a constant)."""
     around = interval(node)
-    return (
-        around[0] != around[1]
-        and (node.op in MODULAR or node.op in _JOINED)
-        and node.dtype.kind in _NUMBERS
-    )
+    return around[0] != around[1] and (node.op in MODULAR or node.op in _JOINED) and node.dtype.kind in _NUMBERS
 
 
 _NUMBERS = frozenset({"sint", "uint", "index"})
@@ -391,9 +350,7 @@ def _of_barrier(node: UOp) -> int:
 
 _BOUND_BY: dict[Op, Callable[[UOp], int]] = {
     ops.REDUCE: lambda node: _axes(node.src[1:]),
-    ops.PHI: lambda node: (
-        _axes(node.src[0].src[1:]) if node.src[0].op is ops.DEFINE_ACC else 0
-    ),
+    ops.PHI: lambda node: _axes(node.src[0].src[1:]) if node.src[0].op is ops.DEFINE_ACC else 0,
     ops.WIDEN: lambda node: axis_bit(node.src[1]),
     ops.SINK: lambda node: -1,
 }

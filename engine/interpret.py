@@ -27,9 +27,7 @@ def evaluate(node: UOp, values: Mapping[UOp, Scalar | Lanes]) -> Value | Lanes:
     and no other; every other operator is undefined where an operand is. Raises GraphError for a node that has no value
     of its own and is not in `values`.
     """
-    known: dict[UOp, Lanes] = {
-        n: v if isinstance(v, tuple) else (v,) for n, v in values.items()
-    }
+    known: dict[UOp, Lanes] = {n: v if isinstance(v, tuple) else (v,) for n, v in values.items()}
     stack = [node]
     while stack:
         top = stack[-1]
@@ -49,19 +47,13 @@ def _missing(node: UOp, known: Mapping[UOp, Lanes]) -> list[UOp]:
     needed = node.src
     if node.op is ops.WHERE and node.dtype.lanes == 1:
         condition = node.src[0]
-        needed = (
-            (condition, _taken(node, known[condition][0]))
-            if condition in known
-            else (condition,)
-        )
+        needed = (condition, _taken(node, known[condition][0])) if condition in known else (condition,)
     return [operand for operand in needed if operand not in known]
 
 
 def _taken(node: UOp, condition: Value) -> UOp:
     """The operand that a scalar `where` takes; the condition itself if that is undefined."""
-    return (
-        node.src[0] if condition is None else node.src[1] if condition else node.src[2]
-    )
+    return node.src[0] if condition is None else node.src[1] if condition else node.src[2]
 
 
 def _lanes(node: UOp, known: Mapping[UOp, Lanes]) -> Lanes:
@@ -81,9 +73,7 @@ def _lanes(node: UOp, known: Mapping[UOp, Lanes]) -> Lanes:
         assert isinstance(node.arg, Op)
         return _folded(node.arg, node.dtype, known[node.src[0]])
     if not op.elementwise:
-        raise GraphError(
-            f"{op.name} of type {node.dtype} has no value of its own: give one in `values`"
-        )
+        raise GraphError(f"{op.name} of type {node.dtype} has no value of its own: give one in `values`")
     source, target = node.src[-1].dtype.scalar, node.dtype.scalar
     operands = zip(*[known[s] for s in node.src], strict=True)
     return tuple(apply(op, source, target, *lane) for lane in operands)
@@ -99,11 +89,7 @@ def apply(op: Op, source: DType, target: DType, *operands: Value) -> Value:
     if op is ops.CAST or op is ops.BITCAST:
         (value,) = operands
         assert value is not None
-        return (
-            ev.cast(source, value, target)
-            if op is ops.CAST
-            else ev.bitcast(source, value, target)
-        )
+        return ev.cast(source, value, target) if op is ops.CAST else ev.bitcast(source, value, target)
     assert op.evaluate is not None
     exact = op.evaluate(source, *operands)
     return None if exact is None else target.canonical(exact)

@@ -53,14 +53,10 @@ def enclose(dtype: DType, low: Bound, high: Bound) -> Interval:
     if lowest <= low and high <= highest:
         return low, high
     if dtype.kind == "index":
-        return (min(low, CAP) if low >= -CAP else -INF), (
-            max(high, -CAP) if high <= CAP else INF
-        )
+        return (min(low, CAP) if low >= -CAP else -INF), (max(high, -CAP) if high <= CAP else INF)
     if isinstance(low, int) and isinstance(high, int) and isinstance(lowest, int):
         period = (low - lowest) >> dtype.bits
-        if (
-            period == (high - lowest) >> dtype.bits
-        ):  # all of it wraps by the same amount
+        if period == (high - lowest) >> dtype.bits:  # all of it wraps by the same amount
             return low - (period << dtype.bits), high - (period << dtype.bits)
     return type_range(dtype)
 
@@ -149,12 +145,7 @@ def floormod(dtype: DType, a: Interval, b: Interval) -> Interval:
     a0, a1 = a
     if a0 >= 0 and a1 < b0:
         return a
-    if (
-        b0 == b1
-        and isinstance(a0, int)
-        and isinstance(a1, int)
-        and a0 // b0 == a1 // b0
-    ):  # within one period
+    if b0 == b1 and isinstance(a0, int) and isinstance(a1, int) and a0 // b0 == a1 // b0:  # within one period
         return a0 % b0, a1 % b0
     return 0, (a1 if 0 <= a0 and a1 < b1 else b1 - 1)
 
@@ -212,12 +203,7 @@ def shr(dtype: DType, a: Interval, b: Interval) -> Interval:
 
 def _powers(dtype: DType, amount: Interval) -> Interval | None:
     low, high = amount
-    if (
-        isinstance(low, int)
-        and isinstance(high, int)
-        and 0 <= low
-        and high < shift_limit(dtype)
-    ):
+    if isinstance(low, int) and isinstance(high, int) and 0 <= low and high < shift_limit(dtype):
         return 1 << low, 1 << high
     return None
 
@@ -235,26 +221,13 @@ def and_(dtype: DType, a: Interval, b: Interval) -> Interval:
         if mask >= 0 and not mask & (mask + 1):  # low bits: a remainder
             return floormod(dtype, a, (mask + 1, mask + 1))
         top = mask - (1 << dtype.bits) if dtype.kind == "uint" else mask
-        if top < 0 and not -top & (
-            -top - 1
-        ):  # all but the low bits: rounds down, which keeps the order
+        if top < 0 and not -top & (-top - 1):  # all but the low bits: rounds down, which keeps the order
             return a0 & mask, a1 & mask
     if a0 >= 0:
         return 0, (min(a1, b1) if b0 >= 0 else a1)
     if b0 >= 0:
         return 0, b1
-    low, high = (
-        min(a0, b0),
-        (
-            min(a1, b1)
-            if a1 < 0 and b1 < 0
-            else b1
-            if a1 < 0
-            else a1
-            if b1 < 0
-            else max(a1, b1)
-        ),
-    )
+    low, high = (min(a0, b0), (min(a1, b1) if a1 < 0 and b1 < 0 else b1 if a1 < 0 else a1 if b1 < 0 else max(a1, b1)))
     return (-(1 << (~low).bit_length()) if isinstance(low, int) else low), high
 
 
@@ -262,9 +235,7 @@ def or_(dtype: DType, a: Interval, b: Interval) -> Interval:
     (a0, a1), (b0, b1) = a, b
     if a0 >= 0 and b0 >= 0:
         return max(a0, b0), min(a1 + b1, _ones(a1, b1))
-    low, high = (
-        and_(dtype, not_(dtype, a), not_(dtype, b)) if dtype.kind != "uint" else ALL
-    )
+    low, high = and_(dtype, not_(dtype, a), not_(dtype, b)) if dtype.kind != "uint" else ALL
     return -1 - high, -1 - low
 
 
@@ -353,9 +324,4 @@ TRUTH: dict[Op, Transfer] = {
 }  # fmt: skip
 """Of the elementwise operators whose result is a bool."""
 
-BY_KIND: dict[str, dict[Op, Transfer]] = {
-    "bool": TRUTH,
-    "sint": NUMBER,
-    "uint": NUMBER,
-    "index": NUMBER,
-}
+BY_KIND: dict[str, dict[Op, Transfer]] = {"bool": TRUTH, "sint": NUMBER, "uint": NUMBER, "index": NUMBER}
