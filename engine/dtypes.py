@@ -79,7 +79,7 @@ class DType:
         Raises ValueError for a float that an integer type cannot hold (NaN, infinities).
         """
         if self.kind == "float":
-            return round_float(float(value), self.scalar)
+            return round_float(value, self.scalar) if isinstance(value, float) else round_int(value, self.scalar)
         if self.kind == "bool":
             return bool(value)
         if isinstance(value, float) and not math.isfinite(value):
@@ -151,8 +151,10 @@ def by_name(name: str) -> DType:
         if space in ("global", "local"):
             return by_name(element).ptr("global" if space == "global" else "local")
     scalar, _, lanes = name.rpartition("x")
-    if scalar in _registry and lanes.isdigit() and int(lanes) > 1:
-        return _registry[scalar].vec(int(lanes))
+    base = _registry.get(scalar)
+    if base is not None and base.lanes == 1 and base.kind not in ("void", "pointer"):
+        if lanes.isdecimal() and lanes[0] != "0" and lanes != "1":
+            return base.vec(int(lanes))
     raise KeyError(name)
 
 
@@ -168,6 +170,24 @@ def round_float(value: float, dtype: DType) -> float:
     except OverflowError:
         return math.copysign(math.inf, value)
     return rounded
+
+
+def round_int(value: int, dtype: DType) -> float:
+    """`value` rounded once to the nearest value of a float type, ties to even; overflow gives an infinity.
+
+    On the way to a type narrower than a double it is cut to 50 bits and a sticky bit, which a double holds exactly:
+    rounding to a double first could make a tie of what is none.
+    """
+    magnitude = abs(value)
+    extra = magnitude.bit_length() - 50
+    if extra > 0 and dtype is not float64:
+        sticky = bool(magnitude & ((1 << extra) - 1))
+        magnitude = ((magnitude >> extra) | sticky) << extra
+    try:
+        rounded = round_float(float(magnitude), dtype)
+    except OverflowError:
+        rounded = math.inf
+    return -rounded if value < 0 else rounded
 
 
 def _round_bfloat16(value: float) -> float:

@@ -183,23 +183,7 @@ def cast(source: DType, a: Scalar, to: DType) -> Scalar | None:
         if not math.isfinite(a) or not to.lowest <= math.trunc(a) <= to.highest:
             return None
         return math.trunc(a)
-    if to.is_float and isinstance(a, int) and not isinstance(a, bool):
-        return _int_to_float(a, to)
     return to.canonical(a)
-
-
-def _int_to_float(value: int, to: DType) -> float:
-    """Rounds once: keeps the bits that matter and a sticky bit, so that the double on the way is exact enough."""
-    extra = abs(value).bit_length() - 50
-    if extra > 0:
-        magnitude = abs(value)
-        kept = (magnitude >> extra) | (1 if magnitude & ((1 << extra) - 1) else 0)
-        if to.bits < 64:
-            value = (kept << extra) * (1 if value > 0 else -1)
-    try:
-        return float(to.canonical(float(value)))
-    except OverflowError:
-        return math.copysign(math.inf, value)
 
 
 _PACK = {("sint", 8): "b", ("sint", 16): "h", ("sint", 32): "i", ("sint", 64): "q",
@@ -217,13 +201,13 @@ def bitcast(source: DType, a: Scalar, to: DType) -> Scalar | None:
 
 
 def _pack(dtype: DType, value: Scalar) -> bytes:
-    if dtype.name == "bfloat16":
+    if dtype.scalar.name == "bfloat16":
         return struct.pack("<f", value)[2:]
     return struct.pack("<" + _PACK[dtype.kind, dtype.bits], value)
 
 
 def _unpack(dtype: DType, pattern: bytes) -> Scalar:
-    if dtype.name == "bfloat16":
+    if dtype.scalar.name == "bfloat16":
         widened: float = struct.unpack("<f", b"\0\0" + pattern)[0]
         return widened
     value: Scalar = struct.unpack("<" + _PACK[dtype.kind, dtype.bits], pattern)[0]
