@@ -152,9 +152,9 @@ def by_name(name: str) -> DType:
             return by_name(element).ptr("global" if space == "global" else "local")
     scalar, _, lanes = name.rpartition("x")
     base = _registry.get(scalar)
-    if base is not None and base.lanes == 1 and base.kind not in ("void", "pointer"):
-        if lanes.isdecimal() and lanes[0] != "0" and lanes != "1":
-            return base.vec(int(lanes))
+    is_width = lanes.isdecimal() and lanes[0] != "0" and lanes != "1"
+    if base is not None and base.lanes == 1 and base.kind not in ("void", "pointer") and is_width:
+        return base.vec(int(lanes))
     raise KeyError(name)
 
 

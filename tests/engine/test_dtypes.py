@@ -11,11 +11,25 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
 from rulewright.engine import dtypes
 from rulewright.engine.dtypes import (
-    DATA_TYPES, DType, bfloat16, bool_, by_name, float16, float32, float64, float_bits, index, int8, int32, int64,
-    round_float, round_int, uint8, uint64,
+    DATA_TYPES,
+    DType,
+    bfloat16,
+    bool_,
+    by_name,
+    float16,
+    float32,
+    float64,
+    float_bits,
+    index,
+    int8,
+    int32,
+    int64,
+    round_float,
+    round_int,
+    uint8,
+    uint64,
 )  # fmt: skip
 
 INTEGERS = tuple(t for t in DATA_TYPES if t.is_int)
