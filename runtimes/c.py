@@ -1,0 +1,63 @@
+"""The device `c`: compiles kernels with the C compiler of this machine and calls them through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from ..engine.linear import LinearKernel
+from ..renderers.c import CONTRACT_FLAGS, FLAGS, CRenderer
+from ..renderers.dialect import may_contract
+from . import compiler
+from .base import Array
+from .compiler import Compiler
+from .threads import run_threads
+
+_HALF = "_Float16 f(_Float16 a, _Float16 b, double c, long long d) { return a * b + (_Float16)c + (_Float16)d; }"
+_HALF_STORAGE = "double f(float *a, double b) { __fp16 h = *a; __fp16 i = b; *a = i; return h; }"
+
+
+class CRuntime:
+    """Builds and runs C kernels."""
+
+    name = "c"
+
+    def __init__(self, found: Compiler | None = None) -> None:
+        """Raises DeviceError if there is no compiler."""
+        self._compiler = found or compiler.find()
+        half = self._compiler.rounds_half and self._compiler.accepts(_HALF)
+        self.renderer = CRenderer(half=half, half_storage=half or self._compiler.accepts(_HALF_STORAGE))
+
+    @property
+    def description(self) -> str:
+        return self._compiler.version
+
+    def build(self, kernel: LinearKernel, source: str) -> CKernel:
+        """Compiles, or takes what an earlier process compiled. Raises DeviceError with the compiler's message."""
+        path = self._compiler.library(source, CONTRACT_FLAGS if may_contract(kernel) else FLAGS)
+        return CKernel(ctypes.CDLL(str(path)), self.renderer.function_name(kernel), kernel)
+
+
+class CKernel:
+    """A compiled kernel. The library stays loaded as long as this object lives."""
+
+    def __init__(self, library: ctypes.CDLL, function: str, kernel: LinearKernel) -> None:
+        self._function = library[function]
+        self._function.restype = None
+        self._variables = [variable.name for variable in kernel.variables]
+        self._threads = kernel.threads
+
+    def __call__(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
+        arguments: list[ctypes.c_void_p | ctypes.c_int32] = [ctypes.c_void_p(b.ctypes.data) for b in buffers]
+        arguments += [ctypes.c_int32(variables[name]) for name in self._variables]
+        if self._threads > 1:
+            run_threads(partial(_run_one, self._function, arguments), self._threads)
+        else:
+            self._function(*arguments)
+
+
+def _run_one(
+    function: ctypes._NamedFuncPointer, arguments: list[ctypes.c_void_p | ctypes.c_int32], thread: int
+) -> None:
+    function(*arguments, ctypes.c_int32(thread))
