@@ -217,6 +217,8 @@ def and_(dtype: DType, a: Interval, b: Interval) -> Interval:
         a, b = b, a
     (a0, a1), (b0, b1) = a, b
     if b0 == b1 and isinstance(b0, int) and isinstance(a0, int) and isinstance(a1, int):
+        if a0 == a1:
+            return (a0 & b0,) * 2
         mask = b0
         if mask >= 0 and not mask & (mask + 1):  # low bits: a remainder
             return floormod(dtype, a, (mask + 1, mask + 1))
@@ -233,6 +235,8 @@ def and_(dtype: DType, a: Interval, b: Interval) -> Interval:
 
 def or_(dtype: DType, a: Interval, b: Interval) -> Interval:
     (a0, a1), (b0, b1) = a, b
+    if a0 == a1 and b0 == b1 and isinstance(a0, int) and isinstance(b0, int):
+        return (a0 | b0,) * 2
     if a0 >= 0 and b0 >= 0:
         return max(a0, b0), min(a1 + b1, _ones(a1, b1))
     low, high = and_(dtype, not_(dtype, a), not_(dtype, b)) if dtype.kind != "uint" else ALL
@@ -241,6 +245,8 @@ def or_(dtype: DType, a: Interval, b: Interval) -> Interval:
 
 def xor(dtype: DType, a: Interval, b: Interval) -> Interval:
     (a0, a1), (b0, b1) = a, b
+    if a0 == a1 and b0 == b1 and isinstance(a0, int) and isinstance(b0, int):
+        return (a0 ^ b0,) * 2
     if a0 >= 0 and b0 >= 0:
         return 0, min(a1 + b1, _ones(a1, b1))
     top = max(_ones(a1, b1), _ones(-1 - a0, -1 - b0))
