@@ -44,11 +44,16 @@ def evaluate(node: UOp, values: Mapping[UOp, Scalar | Lanes]) -> Value | Lanes:
 
 def _missing(node: UOp, known: Mapping[UOp, Lanes]) -> list[UOp]:
     """The operands whose values are still needed."""
+    if not node.op.elementwise and node.op not in _OF_THEIR_OWN:
+        raise GraphError(f"{node.op.name} of type {node.dtype} has no value of its own: give one in `values`")
     needed = node.src
     if node.op is ops.WHERE and node.dtype.lanes == 1:
         condition = node.src[0]
         needed = (condition, _taken(node, known[condition][0])) if condition in known else (condition,)
     return [operand for operand in needed if operand not in known]
+
+
+_OF_THEIR_OWN = frozenset({ops.CONST, ops.VECTORIZE, ops.GEP, ops.FOLD_LANES})
 
 
 def _taken(node: UOp, condition: Value) -> UOp:
@@ -72,8 +77,6 @@ def _lanes(node: UOp, known: Mapping[UOp, Lanes]) -> Lanes:
     if op is ops.FOLD_LANES:
         assert isinstance(node.arg, Op)
         return _folded(node.arg, node.dtype, known[node.src[0]])
-    if not op.elementwise:
-        raise GraphError(f"{op.name} of type {node.dtype} has no value of its own: give one in `values`")
     source, target = node.src[-1].dtype.scalar, node.dtype.scalar
     operands = zip(*[known[s] for s in node.src], strict=True)
     return tuple(apply(op, source, target, *lane) for lane in operands)
