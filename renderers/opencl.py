@@ -1,0 +1,188 @@
+"""OpenCL C 1.2: work-groups, local memory, native vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from ..engine import dtypes as d
+from ..engine import ops
+from ..engine.dtypes import DType, Scalar
+from ..engine.linear import BufferParam
+from ..engine.ops import SpecialArg, ThreadKind
+from ..engine.target import Target
+from ..engine.uop import UOp
+from .cstyle import CStyle
+from .dialect import WORDS, Operation, Source, signed, word
+from .text import ATOM, COMPARISON, SUM, Text, call, convert
+
+FEATURES = frozenset(
+    {"threads", "local-memory", "int-max", "half-storage", "cast-vector", "math-vector", "mulacc", "recip", "round"}
+)
+"""What every OpenCL device has."""
+
+_SCALARS = {d.by_name(name): text for name, text in WORDS.items() if name != "bfloat16"} | {d.bfloat16: "ushort"}
+
+_FUNCTIONS = {
+    ops.EXP2: "exp2", ops.LOG2: "log2", ops.SIN: "sin", ops.SQRT: "sqrt",
+    ops.FLOOR: "floor", ops.CEIL: "ceil", ops.TRUNC: "trunc", ops.ROUND: "rint",
+}  # fmt: skip
+
+_RESERVED = """
+    auto break case const continue default do else enum extern for goto if inline register restrict return signed sizeof
+    static struct switch typedef union unsigned void volatile while true false
+    bool char short int long uchar ushort uint ulong half float double quad size_t kernel global local constant private
+    read_only write_only read_write image2d_t sampler_t event_t pipe uniform vec_step main INFINITY NAN
+    exp2 log2 sin sqrt floor ceil trunc rint max min barrier get_group_id get_local_id get_global_id vload_half
+    """
+
+
+class OpenCLRenderer(CStyle):
+    """Prints OpenCL C. `half`, `float64`: the device computes in these types (extensions cl_khr_fp16, cl_khr_fp64)."""
+
+    suffixes = MappingProxyType({
+        d.int64: "l", d.uint32: "u", d.uint64: "ul", d.float16: "h", d.float32: "f",
+    })  # fmt: skip
+    keywords = frozenset(_RESERVED.split())
+
+    def __init__(self, *, half: bool = False, float64: bool = True) -> None:
+        features = FEATURES | ({"half"} if half else set()) | ({"float64"} if float64 else set())
+        self.target = Target("opencl", features, (16, 8, 4, 2))
+        self.scalars = dict(_SCALARS)
+        self.bits16 = frozenset({d.bfloat16})
+        if not half:
+            self.scalars[d.float16] = "ushort"
+            self.bits16 |= {d.float16}
+        if not float64:
+            del self.scalars[d.float64]
+
+    # --- the frame ---
+
+    def signature(self, source: Source) -> str:
+        kernel = source.kernel
+        if kernel.threads > 1:
+            raise self.lacks("a thread number", d.int32, "its threads are groups")
+        sizes = (*kernel.locals, 1, 1, 1)[:3]
+        group = f"__attribute__((reqd_work_group_size({', '.join(map(str, sizes))}))) " if kernel.locals else ""
+        return f"__kernel {group}void {self.function_name(kernel)}({', '.join(self.parameters(source))})"
+
+    def preamble(self, source: Source) -> list[str]:
+        lines = [f"#pragma OPENCL FP_CONTRACT {'ON' if source.contracts else 'OFF'}"]
+        if d.float64 in source.used:
+            lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        if d.float16 in source.used and d.float16 not in self.bits16:
+            lines.append("#pragma OPENCL EXTENSION cl_khr_fp16 : enable")
+        return lines
+
+    def buffer(self, source: Source, parameter: BufferParam, name: str) -> str:
+        constant = "" if parameter.written else "const "
+        return f"__global {constant}{self._element(source, parameter.dtype)} *restrict {name}"
+
+    def _element(self, source: Source, dtype: DType) -> str:
+        """The type of a buffer's elements: `bool` cannot stand in memory that the host shares."""
+        return "uchar" if dtype.kind == "bool" else self.type_name(source, dtype)
+
+    def type_name(self, source: Source, dtype: DType) -> str:
+        """A vector of truth values, which can only be moved, is one of bytes; of 16-bit floats, one of their bits."""
+        name = super().type_name(source, dtype)
+        if dtype.lanes == 1:
+            return name
+        return f"uchar{dtype.lanes}" if dtype.kind == "bool" else f"{self.scalars[dtype.scalar]}{dtype.lanes}"
+
+    def local(self, source: Source, element: DType, name: str, size: int) -> str:
+        return f"__local {self._element(source, element)} {name}[{size}];"
+
+    def special(self, source: Source, node: UOp) -> tuple[str, Text]:
+        """Without local sizes the runtime chooses the groups, so a group's index counts all work-items."""
+        arg = node.arg
+        assert isinstance(arg, SpecialArg)
+        if arg.kind is ThreadKind.LOCAL:
+            return f"lidx{arg.dim}", Text(f"get_local_id({arg.dim})")
+        if arg.kind is ThreadKind.THREAD:
+            raise self.lacks("a thread number", node.dtype, "its threads are groups")
+        return f"gidx{arg.dim}", Text(f"get_{'group' if source.kernel.locals else 'global'}_id({arg.dim})")
+
+    def barrier(self, node: UOp) -> str:
+        """Fences global memory too where a store before it goes there."""
+        shared = any(store.op is ops.STORE and store.src[0].dtype.space == "global" for store in node.src)
+        return f"barrier(CLK_LOCAL_MEM_FENCE{' | CLK_GLOBAL_MEM_FENCE' if shared else ''});"
+
+    # --- memory and vectors ---
+
+    def load(self, source: Source, dtype: DType, buffer: str, at: Text) -> Text:
+        if dtype.lanes > 1:
+            self.type_name(source, dtype)
+            return Text(f"vload{dtype.lanes}(0, {buffer} + {at.at(SUM)})")
+        element = f"{buffer}[{at.text}]"
+        return Text(f"{element} != 0", COMPARISON) if dtype.kind == "bool" else Text(element)
+
+    def store(self, source: Source, dtype: DType, buffer: str, at: Text, value: Text) -> str:
+        if dtype.lanes > 1:
+            return f"vstore{dtype.lanes}({value.text}, 0, {buffer} + {at.at(SUM)});"
+        return f"{buffer}[{at.text}] = {value.text};"
+
+    def vector(self, source: Source, dtype: DType, lanes: Sequence[Text]) -> Text:
+        return Text(f"({self.type_name(source, dtype)})({', '.join(lane.text for lane in lanes)})")
+
+    def lane(self, dtype: DType, vector: Text, lane: int) -> Text:
+        text = f"{vector.at(ATOM)}.s{lane:x}"
+        return Text(f"{text} != 0", COMPARISON) if dtype.kind == "bool" else Text(text)
+
+    # --- operators ---
+
+    def literal(self, source: Source, dtype: DType, value: Scalar) -> Text:
+        """Overloaded functions need every literal in its exact type, and only int and wider types have suffixes."""
+        text = super().literal(source, dtype, value)
+        if (dtype.is_int and dtype.bits < 32) or dtype in self.bits16:
+            return convert(self.scalars[dtype], text)
+        if dtype.is_float and dtype is not d.float32 and text.text.strip("(-)") in ("INFINITY", "NAN"):
+            return convert(self.type_name(source, dtype), text)
+        return text
+
+    def wrapping(self, source: Source, what: Operation) -> Text:
+        """Signed overflow is undefined in OpenCL C: computes in the unsigned type of at least 32 bits."""
+        dtype = what.dtype
+        narrow = dtype.bits < 32 and dtype.lanes == 1
+        if dtype.kind == "uint" and not narrow:
+            return signed(what.op, what.operands)
+        wide = d.by_name(f"uint{32 if narrow else dtype.bits}").vec(dtype.lanes)
+        name = self.type_name(source, wide)
+        if dtype.lanes > 1:
+            text = signed(what.op, tuple(call(f"as_{name}", operand) for operand in what.operands))
+            return call(f"as_{self.type_name(source, dtype)}", text)
+        text = signed(what.op, tuple(convert(name, operand) for operand in what.operands))
+        return convert(self.type_name(source, dtype), text)
+
+    def function(self, source: Source, what: Operation) -> Text:
+        name = _FUNCTIONS.get(what.op)
+        if name is None:
+            raise self.lacks(what.op.name, what.dtype, "it has no such function; a lowering rule must replace it")
+        return call(name, *what.operands)
+
+    def extremum(self, source: Source, what: Operation) -> Text:
+        return call(what.op.name, *what.operands)
+
+    def convert_vector(self, source: Source, what: Operation) -> Text:
+        return call(f"convert_{self.type_name(source, what.dtype)}", *what.operands)
+
+    def bitcast(self, source: Source, what: Operation) -> Text:
+        return call(f"as_{self.type_name(source, what.dtype)}", *what.operands)
+
+    def reinterpret(self, source: Source, what: Operation) -> Text:
+        return super().reinterpret(source, what) if what.dtype.lanes == 1 else self.bitcast(source, what)
+
+    def half_to_float(self, source: Source) -> str:
+        """`half` may only be pointed to, so the bits go by way of memory; `may_alias` makes that defined."""
+        lines = ("bits16 bits = a;", "return vload_half(0, (const half *)&bits);")
+        self._half_helper(source, "float half_to_float(ushort a)", lines)
+        return "half_to_float"
+
+    def float_to_half(self, source: Source, wide: DType) -> str:
+        name = f"{word(wide)}_to_half"
+        lines = ("bits16 bits;", "vstore_half_rte(a, 0, (half *)&bits);", "return bits;")
+        self._half_helper(source, f"ushort {name}({self.type_name(source, wide)} a)", lines)
+        return name
+
+    def _half_helper(self, source: Source, head: str, lines: tuple[str, ...]) -> None:
+        source.helpers.setdefault("bits16", ["typedef ushort bits16 __attribute__((may_alias));"])
+        source.add(head.split("(")[0].split()[1], head, *lines)

@@ -1,0 +1,144 @@
+"""The device `opencl`: builds and launches kernels through pyopencl."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..engine import ops
+from ..engine.errors import DeviceError, LaunchError
+from ..engine.interpret import evaluate
+from ..engine.linear import LinearKernel
+from ..engine.ops import BufferArg, VarArg
+from ..engine.uop import UOp, walk
+from ..renderers.opencl import OpenCLRenderer
+from . import opencl_device
+from .base import Array
+from .opencl_device import Found, build_options, cl, fetch
+
+
+class OpenCLRuntime:
+    """Builds and runs OpenCL kernels on one device."""
+
+    name = "opencl"
+
+    def __init__(self, found: Found | None = None) -> None:
+        """Raises DeviceError if no device works."""
+        self._found = found or opencl_device.find()
+        self._queue = cl.CommandQueue(self._found.context, self._found.device)
+        self.renderer = OpenCLRenderer(half=self._found.has("cl_khr_fp16"), float64=self._found.has("cl_khr_fp64"))
+
+    @property
+    def description(self) -> str:
+        device = self._found.device
+        return f"{device.name.strip()} by {device.platform.name} {device.driver_version}"
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The devices that were tried before this one and did not work, with their reasons."""
+        return self._found.broken
+
+    def build(self, kernel: LinearKernel, source: str) -> OpenCLKernel:
+        """Compiles. Raises DeviceError with the driver's message, or naming the limit that the kernel exceeds."""
+        device = self._found.device
+        _check_group(kernel, device)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                program = cl.Program(self._found.context, source).build(options=build_options(device))
+            built = cl.Kernel(program, self.renderer.function_name(kernel))
+            most = built.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
+        except cl.Error as problem:
+            raise DeviceError(f"{self.description} did not build the kernel:\n{problem}") from problem
+        if math.prod(kernel.locals) > most:
+            raise _too_large(kernel, f"the device runs at most {most} threads of this kernel together")
+        return OpenCLKernel(self._found, self._queue, built, kernel)
+
+
+def _check_group(kernel: LinearKernel, device: Any) -> None:
+    """Raises DeviceError where a group is larger than the device admits, or needs more local memory than it has."""
+    if math.prod(kernel.locals) > device.max_work_group_size:
+        raise _too_large(kernel, f"the device has at most {device.max_work_group_size} threads a group")
+    for dim, (size, most) in enumerate(zip(kernel.locals, device.max_work_item_sizes, strict=False)):
+        if size > most:
+            raise _too_large(kernel, f"the device has at most {most} threads in dimension {dim}")
+    needed = sum(_bytes(node) for node in kernel.uops if node.op is ops.LOCAL)
+    if needed > device.local_mem_size:
+        raise DeviceError(
+            f"kernel {kernel.name} needs {needed} bytes of local memory, the device has {device.local_mem_size}: "
+            "choose smaller groups"
+        )
+
+
+def _too_large(kernel: LinearKernel, limit: str) -> DeviceError:
+    sizes = " x ".join(map(str, kernel.locals))
+    return DeviceError(f"kernel {kernel.name} has groups of {sizes} threads, but {limit}: choose smaller groups")
+
+
+def _bytes(node: UOp) -> int:
+    assert isinstance(node.arg, BufferArg)
+    assert node.dtype.element is not None
+    return (node.arg.size or 0) * node.dtype.element.bits // 8
+
+
+class OpenCLKernel:
+    """A built kernel."""
+
+    def __init__(self, found: Found, queue: Any, built: Any, kernel: LinearKernel) -> None:
+        self._found, self._queue, self._built = found, queue, built
+        self._buffers, self._locals = kernel.buffers, kernel.locals
+        self._groups = kernel.groups
+        self._variables = [variable.name for variable in kernel.variables]
+        self._lock = Lock()  # a kernel's arguments are part of its state
+
+    def __call__(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
+        sizes = self._global_sizes(variables)
+        if 0 in sizes:
+            return
+        held = [self._hold(array, p.written) for array, p in zip(buffers, self._buffers, strict=True)]
+        scalars = [np.int32(variables[name]) for name in self._variables]
+        group = (*self._locals, 1, 1, 1)[: len(sizes)] if self._locals else None
+        try:
+            with self._lock:
+                self._built(self._queue, sizes, group, *held, *scalars)
+            self._collect(buffers, held)
+        except cl.Error as problem:
+            raise LaunchError(
+                f"the device refused the launch of {sizes} threads in groups of {group}: {problem}"
+            ) from problem
+
+    def _global_sizes(self, variables: Mapping[str, int]) -> tuple[int, ...]:
+        """How many threads there are in each dimension; local sizes are 1 where there are fewer than group sizes."""
+        groups = [_size(node, variables) for node in self._groups]
+        dims = max(len(groups), len(self._locals), 1)
+        groups += [1] * (dims - len(groups))
+        return tuple(n * k for n, k in zip(groups, (*self._locals, 1, 1, 1), strict=False))
+
+    def _hold(self, array: Array, written: bool) -> Any:
+        """A device buffer for an array: the array's own memory where the device shares it, else a copy."""
+        flags = cl.mem_flags
+        access = flags.READ_WRITE if written else flags.READ_ONLY
+        if array.nbytes == 0:
+            return cl.Buffer(self._found.context, access, 1)
+        place = flags.USE_HOST_PTR if self._found.shares else flags.COPY_HOST_PTR
+        return cl.Buffer(self._found.context, access | place, hostbuf=array)
+
+    def _collect(self, buffers: Sequence[Array], held: Sequence[Any]) -> None:
+        for array, buffer, parameter in zip(buffers, held, self._buffers, strict=True):
+            if parameter.written and array.nbytes:
+                fetch(self._queue, buffer, array, shares=self._found.shares)
+        self._queue.finish()
+
+
+def _size(node: UOp, variables: Mapping[str, int]) -> int:
+    """A group size, which may depend on variables."""
+    values = {v: variables[v.arg.name] for v in walk(node) if v.op is ops.VAR and isinstance(v.arg, VarArg)}
+    size = evaluate(node, values)
+    if not isinstance(size, int):
+        raise LaunchError(f"the number of groups {node} has no value for {dict(variables)}")
+    return size
