@@ -100,9 +100,13 @@ class LlvmRuntime:
             return str(self._machine.emit_assembly(self._optimize(source)))
 
     def _new_machine(self) -> Any:
-        windows = os.name == "nt"  # there the JIT's own model is the one that loads
+        """Position-independent code of the small model refers to its constants by short offsets.
+
+        The JIT's linker checks that they reach. Windows' JIT needs the model that it chooses itself.
+        """
+        model = "jitdefault" if os.name == "nt" else "small"
         return self._target.create_target_machine(
-            cpu=self._cpu, features=self._features, opt=3, codemodel="jitdefault" if windows else "small", jit=True
+            cpu=self._cpu, features=self._features, opt=3, reloc="pic", codemodel=model, jit=True
         )
 
     def _compile(self, source: str) -> bytes:
