@@ -181,7 +181,22 @@ class CRenderer(CStyle):
         return "half_to_float"
 
     def float_to_half(self, source: Source, wide: DType) -> str:
-        name = f"{word(wide)}_to_half"
+        if wide is d.float64:
+            return self._double_to_half(source)
         lines = "__fp16 h = a; uint16_t bits; __builtin_memcpy(&bits, &h, sizeof bits); return bits;"
-        source.add(name, f"uint16_t {name}({self.type_name(source, wide)} a)", lines)
-        return name
+        source.add("float_to_half", "uint16_t float_to_half(float a)", lines)
+        return "float_to_half"
+
+    def _double_to_half(self, source: Source) -> str:
+        """By way of a float whose last bit says that something was cut off, so that only the second step rounds.
+
+        Compilers disagree with their libraries about the function that would do it at once.
+        """
+        narrow = self.float_to_half(source, d.float32)
+        lines = (
+            "float f = (float)a; uint32_t bits; __builtin_memcpy(&bits, &f, sizeof bits);",
+            "if (f != a) bits = (bits - (fabs(f) > fabs(a))) | 1;",
+            f"__builtin_memcpy(&f, &bits, sizeof f); return {narrow}(f);",
+        )
+        source.add("double_to_half", "uint16_t double_to_half(double a)", *lines)
+        return "double_to_half"

@@ -157,7 +157,16 @@ class OpenCLRenderer(CStyle):
         name = _FUNCTIONS.get(what.op)
         if name is None:
             raise self.lacks(what.op.name, what.dtype, "it has no such function; a lowering rule must replace it")
+        if what.op is ops.SIN and what.dtype.lanes > 1 and what.dtype.scalar is d.float32:
+            return self._sine(source, what)
         return call(name, *what.operands)
+
+    def _sine(self, source: Source, what: Operation) -> Text:
+        """PoCL's sine of a float vector is wrong in the lanes beside a huge one; lane by lane it is right."""
+        vector = self.type_name(source, what.dtype)
+        lanes = ", ".join(f"sin(a.s{k:x})" for k in range(what.dtype.lanes))
+        line = f"return all(fabs(a) < 30000.0f) ? sin(a) : ({vector})({lanes});"
+        return self.helper(source, f"sin_{word(what.dtype)}", what, line)
 
     def extremum(self, source: Source, what: Operation) -> Text:
         return call(what.op.name, *what.operands)

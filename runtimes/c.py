@@ -14,8 +14,16 @@ from .base import Array
 from .compiler import Compiler
 from .threads import run_threads
 
-_HALF = "_Float16 f(_Float16 a, _Float16 b, double c, long long d) { return a * b + (_Float16)c + (_Float16)d; }"
-_HALF_STORAGE = "double f(float *a, double b) { __fp16 h = *a; __fp16 i = b; *a = i; return h; }"
+_HALF = """int works(double tiny) {
+  _Float16 one = tiny * 2048, a = tiny, b = (long long)(tiny * 4096);
+  return one + a + a == one && (double)(b * a) == tiny * 2 && (float)(_Float16)(1 + tiny + tiny * tiny * tiny) > 1;
+}"""
+"""Half a unit in the last place is lost twice if each operator rounds, and a double is rounded once."""
+
+_HALF_STORAGE = """int works(double tiny) {
+  __fp16 one = (float)(1 + tiny), more = (float)(1 + tiny * 3);
+  return (float)one == 1 && (float)more == 1 + (float)tiny * 4;
+}"""
 
 
 class CRuntime:
@@ -26,8 +34,8 @@ class CRuntime:
     def __init__(self, found: Compiler | None = None) -> None:
         """Raises DeviceError if there is no compiler."""
         self._compiler = found or compiler.find()
-        half = self._compiler.rounds_half and self._compiler.accepts(_HALF)
-        self.renderer = CRenderer(half=half, half_storage=half or self._compiler.accepts(_HALF_STORAGE))
+        half = self._compiler.confirms(_HALF)
+        self.renderer = CRenderer(half=half, half_storage=half or self._compiler.confirms(_HALF_STORAGE))
 
     @property
     def description(self) -> str:

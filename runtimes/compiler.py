@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import shlex
@@ -22,22 +23,17 @@ _OPTIONS = ("-O3", "-fno-math-errno", "-fno-trapping-math")
 """Options that change no result: kernels look at neither errno nor the floating-point exceptions."""
 
 _ROUND_HALF = ("-fexcess-precision=16", "-ffloat16-excess-precision=none")
-"""Options, of GCC and of Clang, that make each float16 operator round."""
+"""Options, of GCC and of Clang, that make each float16 operator round; else they keep more precision in between."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler.
-
-    `identity` changes with its version and with the instructions that it generates. `rounds_half`: each operator on
-    float16 rounds, if there is such a type; without an option for it compilers keep more precision in between.
-    """
+    """A C compiler. `identity` changes with its version and with the instructions that it generates."""
 
     command: tuple[str, ...]
     version: str
     options: tuple[str, ...]
     identity: str
-    rounds_half: bool
 
     def library(self, source: str, flags: Sequence[str] = ()) -> Path:
         """A shared library built from C text, from the cache if it is there. Raises DeviceError with the messages."""
@@ -58,13 +54,17 @@ class Compiler:
                 raise DeviceError(f"{self.command[0]} did not compile the kernel:\n{done.stderr.strip()}")
             made.replace(path)
 
-    def accepts(self, source: str) -> bool:
-        """Whether C text compiles and links."""
+    def confirms(self, source: str) -> bool:
+        """Whether C text with a function `int works(double tiny)` compiles, loads, and says so for 2^-11.
+
+        The argument keeps the compiler from computing the answer; running it shows what compiling can't, such as
+        library functions that the compiler calls in another way than they were built.
+        """
         try:
-            self.library(source, ("-Wl,-z,defs",))
-        except DeviceError:
+            works = ctypes.CDLL(str(self.library(source)))["works"]
+        except (DeviceError, OSError):
             return False
-        return True
+        return bool(works(ctypes.c_double(2.0**-11)))
 
 
 def cache_directory() -> Path:
@@ -98,7 +98,7 @@ def probe(command: tuple[str, ...]) -> Compiler:
         if macros is not None:
             rounding = next((option for option in _ROUND_HALF if _macros(command, (option,)) is not None), None)
             identity = hashlib.sha256(f"{version}\0{macros}".encode()).hexdigest()
-            return Compiler(command, version, (*base, rounding) if rounding else base, identity, rounding is not None)
+            return Compiler(command, version, (*base, rounding) if rounding else base, identity)
     raise DeviceError(f"{command[0]} does not compile C: {_run([*command, '-E', '-x', 'c', '-']).stderr.strip()}")
 
 
