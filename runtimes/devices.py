@@ -7,7 +7,7 @@ gave the right numbers: an installed driver is no proof. Nothing is imported bef
 from __future__ import annotations
 
 import difflib
-import importlib
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -39,12 +39,9 @@ def _factory(module: str, cls: str, package: str, install: str) -> Callable[[], 
     """Makes the runtime `cls` of `runtimes.module`, which needs the Python package `package`."""
 
     def create() -> Runtime:
-        try:
-            runtime: Runtime = getattr(importlib.import_module(f".{module}", __package__), cls)()
-        except ImportError as missing:
-            if (missing.name or "").partition(".")[0] != package:
-                raise
-            raise DeviceError(f"{package} is not installed: pip install {install}") from None
+        if package and importlib.util.find_spec(package) is None:
+            raise DeviceError(f"{package} is not installed: pip install {install}")
+        runtime: Runtime = getattr(importlib.import_module(f".{module}", __package__), cls)()
         return runtime
 
     return create
@@ -97,8 +94,8 @@ def default_threads() -> int:
 
 def _unknown(name: str) -> str:
     close = difflib.get_close_matches(name.lower(), DEVICES, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"there is no device {name!r}: {hint}The devices are {', '.join(DEVICES)}"
+    hint = f": did you mean {close[0]!r}?" if close else "."
+    return f"there is no device {name!r}{hint} The devices are {', '.join(DEVICES)}"
 
 
 def _try(name: str) -> DeviceStatus:

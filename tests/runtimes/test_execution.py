@@ -15,12 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from rulewright.engine import dtypes as d
 from rulewright.engine import evaluate as ev
 from rulewright.engine import ops
 from rulewright.engine.dtypes import DType, Scalar
-from rulewright.engine.errors import RenderError
+from rulewright.engine.errors import GraphError, RenderError
 from rulewright.engine.linear import BufferParam, LinearKernel
 from rulewright.engine.ops import AxisKind, Op, RangeArg, SpecialArg, ThreadKind, VarArg
 from rulewright.engine.target import Target
@@ -138,8 +137,8 @@ def edges(dtype: DType) -> list[Scalar]:
         return [False, True]
     if dtype.is_int:
         low, high = int(dtype.lowest), int(dtype.highest)
-        picks = [0, 1, 2, 3, 5, 7, 13, high, high - 1, high // 2 + 1, low, low + 1, *([-1, -2, -3, -7] * (low < 0))]
-        return sorted({dtype.canonical(v) for v in picks})
+        whole = [0, 1, 2, 3, 5, 7, 13, high, high - 1, high // 2 + 1, low, low + 1, *([-1, -2, -3, -7] * (low < 0))]
+        return sorted({dtype.canonical(v) for v in whole})
     big = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
     picks = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.0, -7.0, 0.1, 100.0, 1e-5, 1e-7, math.pi, 1000.5, -1e4, 6e4,
              2.0**-24, 2.0**-149, 2.0**-126, big.get(dtype.name, 1.7e308), math.inf, -math.inf, math.nan]  # fmt: skip
@@ -185,7 +184,7 @@ def accepts(op: Op, dtype: DType) -> bool:
     try:
         ops_types = (d.bool_, dtype, dtype) if op is ops.WHERE else (dtype,) * (op.arity or 0)
         op.typing(None, ops_types, None)
-    except Exception:  # the refusal itself is tested with the operators
+    except GraphError:
         return False
     return True
 
@@ -215,11 +214,17 @@ def function_samples(dtype: DType) -> list[float]:
             *(1 + k * 2.0**-23 for k in range(-9, 9)), 1e6, 1e15, 1e22, 8.0e30]  # fmt: skip
 
 
+def meaning(op: Op, dtype: DType, result: DType, *row: Scalar) -> Scalar:
+    """The one value of the operator that semantics.md gives."""
+    assert op.evaluate is not None
+    value = op.evaluate(dtype, *row)
+    assert value is not None
+    return result.canonical(value)
+
+
 def same(op: Op, dtype: DType, result: DType, row: tuple[Scalar, ...], got: Scalar) -> bool:
     """Whether a device's value is one that semantics.md allows."""
-    assert op.evaluate is not None
-    exact = op.evaluate(dtype, *row)
-    want = result.canonical(exact)
+    want = meaning(op, dtype, result, *row)
     if op in (ops.EXP2, ops.LOG2, ops.SIN):
         return close(want, got, result)
     if op in (ops.MAX, ops.MIN) and want == got == 0:
@@ -309,8 +314,14 @@ def test_elementwise(device: Runtime, dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", d.DATA_TYPES, ids=id_of)
 def test_elementwise_vectors(device: Runtime, dtype: DType) -> None:
-    for lanes in device.renderer.target.widths:
+    widths = device.renderer.target.widths
+    for lanes in widths if dtype is d.float32 else sorted(extremes(widths)):
         check_elementwise(device, dtype, lanes)
+
+
+def extremes(widths: tuple[int, ...]) -> set[int]:
+    """The widest and the narrowest: compiling for all would take most of the suite's time."""
+    return {max(widths), min(widths)} if widths else set()
 
 
 @pytest.mark.parametrize("source", d.DATA_TYPES, ids=id_of)
@@ -318,7 +329,8 @@ def test_casts(device: Runtime, source: DType) -> None:
     target = device.renderer.target
     if not holds(target, source):
         return
-    for lanes in (1, *(target.widths if target.has("cast-vector") and target.has("bool-vector") else ())):
+    vectors = target.has("cast-vector") and target.has("bool-vector")
+    for lanes in (1, *(sorted(extremes(target.widths)) if vectors else ())):
         check_casts(device, source, [t for t in d.DATA_TYPES if holds(target, t)], lanes)
 
 
@@ -446,16 +458,17 @@ def test_reduction(device: Runtime, op: Op, dtype: DType) -> None:
             value = w.put(ops.LOAD, x, w.at(i, 7, r))
             final = w.put(ops.PHI, accumulator, w.put(op, accumulator, value))
         w.put(ops.STORE, out, i, final)
-    rows = [[dtype.canonical((i * 5 + j * 3) % 4 - (dtype.lowest < 0)) for j in range(7)] for i in range(3)]
+    rows: list[list[Scalar]] = [
+        [dtype.canonical((i * 5 + j * 3) % 4 - (dtype.lowest < 0)) for j in range(7)] for i in range(3)
+    ]
     if dtype.kind == "bool":
-        rows = [[False] * 7, [False] * 6 + [True], [True] * 7]
+        rows = [[False] * 7, [*[False] * 6, True], [True] * 7]
     result = empty(dtype, 3)
     run(device, w.kernel(), result, array(dtype, [v for row in rows for v in row]))
-    assert op.evaluate is not None
     for row, got in zip(rows, scalars(dtype, result), strict=True):
         want = ops.identity_of(op, dtype)
-        for value in row:
-            want = dtype.canonical(op.evaluate(dtype, want, value))
+        for element in row:
+            want = meaning(op, dtype, dtype, want, element)
         assert got == want
 
 
@@ -687,5 +700,5 @@ def test_a_long_chain_of_operations(device: Runtime) -> None:
     run(device, w.kernel(), result, np.array([12345], dtype=np.int32))
     want = 12345
     for k in range(1000):
-        want = d.int32.canonical(want + 12345) ^ k
+        want = int(d.int32.canonical(want + 12345)) ^ k
     assert result.tolist() == [want]
