@@ -237,6 +237,8 @@ def _congruence(node: UOp) -> Congruence:
     if node.op in _JOINED:
         return _JOINED[node.op](node)
     src, op, dtype = node.src, node.op, node.dtype
+    if op is ops.TRUNCDIV and interval(src[0])[0] >= 0 and interval(src[1])[0] >= 0:
+        op = ops.FLOORDIV
     result = MODULAR[op](*[s._congruence for s in src])
     if result == ANY or (op in _REMAINDERS and _may_be_zero(src[1])):
         return ANY

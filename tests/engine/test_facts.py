@@ -219,6 +219,7 @@ EXAMPLES: list[tuple[str, UOp, tuple[float, float], tuple[int, int]]] = [
     ("multiples truncmod", make(ops.TRUNCMOD, times(free, 12), number(16)), (-12, 12), (4, 0)),
     ("exact division", make(ops.FLOORDIV, plus(times(free, 12), 7), number(4)), ALL, (3, 1)),
     ("exact truncating division", make(ops.TRUNCDIV, plus(times(free, 12), 8), number(-4)), ALL, (3, 1)),
+    ("truncating division of what is not negative", make(ops.TRUNCDIV, plus(times(r16, 12), 7), number(4)), (1, 46), (3, 1)),
     ("division by what may be zero", make(ops.FLOORDIV, r16, r3), ALL, ANY),
     ("remainder by what may be zero", make(ops.FLOORMOD, times(r16, 4), times(r3, 4)), ALL, ANY),
     ("decided comparison", make(ops.LT, r16, number(16)), (1, 1), (0, 1)),
