@@ -61,11 +61,9 @@ class CRenderer(CStyle):
 
     # --- the frame ---
 
-    def signature(self, source: Source) -> str:
-        parameters = self.parameters(source)
-        if source.kernel.threads > 1:
-            parameters.append("int thread")
-        return f"void {self.function_name(source.kernel)}({', '.join(parameters) or 'void'})"
+    def signature(self, source: Source) -> tuple[str, list[str]]:
+        thread = ["int thread"] if source.kernel.threads > 1 else []
+        return f"void {self.function_name(source.kernel)}", [*self.parameters(source), *thread] or ["void"]
 
     def preamble(self, source: Source) -> list[str]:
         flags = " ".join(CONTRACT_FLAGS if source.contracts else FLAGS)
@@ -97,8 +95,8 @@ class CRenderer(CStyle):
             self.type_name(source, dtype),
             self.type_name(source, dtype.scalar),
         )
-        copy = f"{vector} v; __builtin_memcpy(&v, p, sizeof v); return v;"
-        source.add(name, f"{vector} {name}(const {element} *p)", copy)
+        lines = (f"{vector} v;", "__builtin_memcpy(&v, p, sizeof v);", "return v;")
+        source.add(name, f"{vector} {name}(const {element} *p)", *lines)
         return Text(f"{name}({buffer} + {at.at(SUM)})")
 
     def store(self, source: Source, dtype: DType, buffer: str, at: Text, value: Text) -> str:
@@ -172,19 +170,19 @@ class CRenderer(CStyle):
         result = self.type_name(source, what.dtype)
         if what.dtype.lanes > 1:
             return convert(result, what.operands[0])
-        lines = f"{result} r; __builtin_memcpy(&r, &a, sizeof r); return r;"
-        return self.helper(source, f"bitcast_{word(what.operand)}_{word(what.dtype)}", what, lines)
+        lines = (f"{result} r;", "__builtin_memcpy(&r, &a, sizeof r);", "return r;")
+        return self.helper(source, f"bitcast_{word(what.operand)}_{word(what.dtype)}", what, *lines)
 
     def half_to_float(self, source: Source) -> str:
-        lines = "__fp16 h; __builtin_memcpy(&h, &bits, sizeof h); return h;"
-        source.add("half_to_float", "float half_to_float(uint16_t bits)", lines)
+        lines = ("__fp16 h;", "__builtin_memcpy(&h, &bits, sizeof h);", "return h;")
+        source.add("half_to_float", "float half_to_float(uint16_t bits)", *lines)
         return "half_to_float"
 
     def float_to_half(self, source: Source, wide: DType) -> str:
         if wide is d.float64:
             return self._double_to_half(source)
-        lines = "__fp16 h = a; uint16_t bits; __builtin_memcpy(&bits, &h, sizeof bits); return bits;"
-        source.add("float_to_half", "uint16_t float_to_half(float a)", lines)
+        lines = ("__fp16 h = a;", "uint16_t bits;", "__builtin_memcpy(&bits, &h, sizeof bits);", "return bits;")
+        source.add("float_to_half", "uint16_t float_to_half(float a)", *lines)
         return "float_to_half"
 
     def _double_to_half(self, source: Source) -> str:
@@ -194,9 +192,12 @@ class CRenderer(CStyle):
         """
         narrow = self.float_to_half(source, d.float32)
         lines = (
-            "float f = (float)a; uint32_t bits; __builtin_memcpy(&bits, &f, sizeof bits);",
+            "float f = (float)a;",
+            "uint32_t bits;",
+            "__builtin_memcpy(&bits, &f, sizeof bits);",
             "if (f != a) bits = (bits - (fabs(f) > fabs(a))) | 1;",
-            f"__builtin_memcpy(&f, &bits, sizeof f); return {narrow}(f);",
+            "__builtin_memcpy(&f, &bits, sizeof f);",
+            f"return {narrow}(f);",
         )
         source.add("double_to_half", "uint16_t double_to_half(double a)", *lines)
         return "double_to_half"

@@ -22,6 +22,9 @@ from .text import ATOM, SUM, Text, choose
 LONGEST_INLINE = 72
 """Characters up to which an expression is printed inside its user's."""
 
+LONGEST_HEAD = 120
+"""Characters up to which a kernel's head stands on one line."""
+
 
 class CStyle(Dialect):
     """A renderer of the C family. It keeps no state; what one printing needs is in its `Body`."""
@@ -53,8 +56,8 @@ class CStyle(Dialect):
     # --- what a language must say ---
 
     @abstractmethod
-    def signature(self, source: Source) -> str:
-        """The kernel's head, up to and without the opening brace."""
+    def signature(self, source: Source) -> tuple[str, list[str]]:
+        """The kernel's head up to its name, and its parameters."""
 
     @abstractmethod
     def preamble(self, source: Source) -> list[str]:
@@ -121,13 +124,13 @@ class Body(Source):
 
     def text(self) -> str:
         """The whole source."""
-        head = self._style.signature(self)
+        head = _head(*self._style.signature(self))
         for node in self.kernel.uops:
             if node.op in MOVABLE:
                 self._value(node)
             else:
                 _STATEMENTS.get(node.op, Body._unknown)(self, node)
-        function = [f"{head} {{", *self._memory, *self._lines, "}"]
+        function = [*head, *self._memory, *self._lines, "}"]
         parts = [self._style.preamble(self), *self.helpers.values(), function]
         return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -208,7 +211,11 @@ class Body(Source):
         name = self._texts[accumulator]
         if accumulator in self._kept:
             self._declare(accumulator, self._new_name("old"), name)
-        self._emit(f"{name.text} = {self._texts[new].text};")
+        text, grown = self._texts[new].text, f"{name.text} + "
+        if new.op is ops.ADD and new.src[0] is accumulator and text.startswith(grown):
+            self._emit(f"{name.text} += {text.removeprefix(grown)};")
+        else:
+            self._emit(f"{name.text} = {text};")
         self._texts[node] = name
 
     def _barrier(self, node: UOp) -> None:
@@ -252,6 +259,14 @@ class Body(Source):
 
     def _unknown(self, node: UOp) -> None:
         raise self._style.lacks(node.op.name, node.dtype, "rules must remove it before the linear form")
+
+
+def _head(function: str, parameters: list[str]) -> list[str]:
+    """The kernel's head up to the opening brace; of a long one each parameter on its own line."""
+    line = f"{function}({', '.join(parameters)}) {{"
+    if len(line) <= LONGEST_HEAD:
+        return [line]
+    return [f"{function}(", *(f"    {p}," for p in parameters[:-1]), f"    {parameters[-1]}) {{"]
 
 
 def _prefix(node: UOp) -> str:

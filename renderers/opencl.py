@@ -58,13 +58,13 @@ class OpenCLRenderer(CStyle):
 
     # --- the frame ---
 
-    def signature(self, source: Source) -> str:
+    def signature(self, source: Source) -> tuple[str, list[str]]:
         kernel = source.kernel
         if kernel.threads > 1:
             raise self.lacks("a thread number", d.int32, "its threads are groups")
         sizes = (*kernel.locals, 1, 1, 1)[:3]
         group = f"__attribute__((reqd_work_group_size({', '.join(map(str, sizes))}))) " if kernel.locals else ""
-        return f"__kernel {group}void {self.function_name(kernel)}({', '.join(self.parameters(source))})"
+        return f"__kernel {group}void {self.function_name(kernel)}", self.parameters(source)
 
     def preamble(self, source: Source) -> list[str]:
         lines = [f"#pragma OPENCL FP_CONTRACT {'ON' if source.contracts else 'OFF'}"]

@@ -43,7 +43,8 @@ def infix(op: Op, left: Text, right: Text) -> Text:
 
 
 def prefix(sign: str, operand: Text) -> Text:
-    return Text(sign + operand.at(ATOM), UNARY)
+    """A unary operator. `--` would be another one."""
+    return Text(sign + operand.at(ATOM if operand.text.startswith(sign) else UNARY), UNARY)
 
 
 def call(function: str, *operands: Text) -> Text:
