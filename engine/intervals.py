@@ -1,8 +1,8 @@
 """Interval arithmetic: what an operator does to bounds of its operands.
 
-An interval is a pair (low, high) of Python integers, both included; `-math.inf` and `math.inf` say "no bound". Values of
-bool count as 0 and 1. The functions compute in mathematical integers; `enclose` then puts a result into a type, where
-it may wrap. They know nothing of nodes; `engine.facts` applies them to a graph.
+An interval is a pair (low, high) of Python integers, both included; `-math.inf` and `math.inf` say "no bound". Values
+of bool count as 0 and 1. The functions compute in mathematical integers; `enclose` then puts a result into a type,
+where it may wrap. They know nothing of nodes; `engine.facts` applies them to a graph.
 
 Where semantics.md leaves a value undefined (division by zero, a shift by too much) nothing is known: `ALL`.
 """

@@ -226,8 +226,10 @@ def test_negation_keeps_the_sign_of_zero() -> None:
     assert same(result(ops.NEG, float32, -0.0), 0.0)
 
 
-@pytest.mark.parametrize(("op", "numpys"), [(ops.FLOOR, np.floor), (ops.CEIL, np.ceil), (ops.TRUNC, np.trunc), (ops.ROUND, np.rint)],
-                         ids=repr)  # fmt: skip
+ROUNDING = [(ops.FLOOR, np.floor), (ops.CEIL, np.ceil), (ops.TRUNC, np.trunc), (ops.ROUND, np.rint)]
+
+
+@pytest.mark.parametrize(("op", "numpys"), ROUNDING, ids=repr)
 @given(a=st.floats())
 @example(a=-0.5)
 @example(a=0.5)

@@ -162,6 +162,7 @@ u8 = make(ops.VAR, dtype=uint8, arg="u8")
 f = make(ops.VAR, dtype=float32, arg="f")
 p = make(ops.VAR, dtype=bool_, arg="p")
 BUF = make(ops.BUFFER, dtype=int32.ptr("global"), arg=ops.BufferArg(0, 64))
+FLAGS = make(ops.BUFFER, dtype=bool_.ptr("global"), arg=ops.BufferArg(1, 4))
 FULL = (-(1 << 31), (1 << 31) - 1)
 
 
@@ -197,7 +198,7 @@ EXAMPLES: list[tuple[str, UOp, tuple[float, float], tuple[int, int]]] = [
     ("free bool", p, (0, 1), ANY),
     ("float", f, ALL, ANY),
     ("load", make(ops.LOAD, BUF, r16), FULL, ANY),
-    ("load of bool", make(ops.LOAD, make(ops.BUFFER, dtype=bool_.ptr("global"), arg=ops.BufferArg(1, 4)), r3), (0, 1), ANY),
+    ("load of bool", make(ops.LOAD, FLAGS, r3), (0, 1), ANY),
     ("affine", plus(times(r16, 12), 5), (5, 185), (12, 5)),
     ("sum of affines", make(ops.ADD, times(r16, 12), times(n, 8)), (8, 980), (4, 0)),
     ("product of multiples", make(ops.MUL, plus(times(r16, 4), 2), plus(times(n, 6), 3)), (18, 62 * 603), (12, 6)),
@@ -219,7 +220,7 @@ EXAMPLES: list[tuple[str, UOp, tuple[float, float], tuple[int, int]]] = [
     ("multiples truncmod", make(ops.TRUNCMOD, times(free, 12), number(16)), (-12, 12), (4, 0)),
     ("exact division", make(ops.FLOORDIV, plus(times(free, 12), 7), number(4)), ALL, (3, 1)),
     ("exact truncating division", make(ops.TRUNCDIV, plus(times(free, 12), 8), number(-4)), ALL, (3, 1)),
-    ("truncating division of what is not negative", make(ops.TRUNCDIV, plus(times(r16, 12), 7), number(4)), (1, 46), (3, 1)),
+    ("truncdiv of what is not negative", make(ops.TRUNCDIV, plus(times(r16, 12), 7), number(4)), (1, 46), (3, 1)),
     ("division by what may be zero", make(ops.FLOORDIV, r16, r3), ALL, ANY),
     ("remainder by what may be zero", make(ops.FLOORMOD, times(r16, 4), times(r3, 4)), ALL, ANY),
     ("decided comparison", make(ops.LT, r16, number(16)), (1, 1), (0, 1)),
