@@ -143,7 +143,7 @@ def test_floats_round_as_numpys_do(dtype: DType, value: float) -> None:
 
 
 def bfloat16_neighbours(value: float) -> tuple[float, float]:
-    """The values of bfloat16 next to a finite `value`, found through float32's bits: the low 16 cleared, and one more."""
+    """The values of bfloat16 next to a finite `value`, by float32's bits: the low 16 cleared, and one more."""
     pattern = int(np.float32(abs(value)).view(np.uint32))
     while Fraction(as_float(pattern)) > Fraction(abs(value)):
         pattern -= 1
