@@ -41,7 +41,12 @@ class Compiler:
         key = hashlib.sha256("\0".join((self.identity, *options, source)).encode()).hexdigest()
         path = cache_directory() / "c" / f"{key[:32]}.so"
         if not path.exists():
-            self._build(source, options, path)
+            try:
+                self._build(source, options, path)
+            except OSError as problem:
+                raise DeviceError(
+                    f"cannot keep the built kernel in {path.parent}: name another folder in RULEWRIGHT_CACHE ({problem})"
+                ) from problem
         return path
 
     def _build(self, source: str, options: Sequence[str], path: Path) -> None:
