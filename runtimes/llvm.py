@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]  # the package has no type information
+from llvmlite.binding.newpassmanagers import NewPassManager  # type: ignore[import-untyped]  # the same
 
 from ..engine.errors import DeviceError
 from ..engine.linear import LinearKernel
@@ -24,6 +25,8 @@ from .llvm_half import HALF_CONVERSIONS
 from .threads import cores, run_threads
 
 _OLDEST = 20  # LLVM's major version in llvmlite 0.45, the first whose pointers are opaque by default
+
+_WINDOWS = os.name == "nt"
 
 _lock = RLock()
 """LLVM's objects are not to be used by two threads at once."""
@@ -73,7 +76,7 @@ class LlvmRuntime:
             self._features = _host_features() if features is None else features
             self._target = llvm.Target.from_default_triple()
             self._machine = self._new_machine()
-            self._jit = llvm.create_lljit_compiler(self._new_machine(), use_jit_link=True, suppress_errors=True)
+            self._jit = llvm.create_lljit_compiler(self._new_machine(), use_jit_link=not _WINDOWS, suppress_errors=True)
         self._half_conversions: bytes | None = None
 
     @property
@@ -102,9 +105,9 @@ class LlvmRuntime:
     def _new_machine(self) -> Any:
         """Position-independent code of the small model refers to its constants by short offsets.
 
-        The JIT's linker checks that they reach. Windows' JIT needs the model that it chooses itself.
+        The JIT's linker checks that they reach. The older linker, which Windows needs, does not: there, the large model.
         """
-        model = "jitdefault" if os.name == "nt" else "small"
+        model = "jitdefault" if _WINDOWS else "small"
         return self._target.create_target_machine(
             cpu=self._cpu, features=self._features, opt=3, reloc="pic", codemodel=model, jit=True
         )
@@ -114,14 +117,16 @@ class LlvmRuntime:
 
     def _optimize(self, source: str) -> Any:
         module = llvm.parse_assembly(source, llvm.create_context())
-        module.triple = self._target.triple
+        module.triple = self._machine.triple
         module.data_layout = str(self._machine.target_data)
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = options.slp_vectorization = True
         options.loop_interleaving = options.loop_unrolling = True
         builder = llvm.create_pass_builder(self._machine, options)
-        builder.getModulePassManager().run(module, builder)
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+        _free(passes)
         return module
 
     def _load(self, name: str, source: str, code: bytes) -> Any:
@@ -148,6 +153,17 @@ def _reported(doing: str) -> Iterator[None]:
         yield
     except RuntimeError as problem:
         raise DeviceError(f"{doing}:\n{problem}") from problem
+
+
+def _free(passes: Any) -> None:
+    """Frees a pass manager where llvmlite (0.50) does not: its class inherits an empty `_dispose` before the real one.
+
+    Without this each kernel that is compiled would leave 0.1 MB behind.
+    """
+    dispose = NewPassManager._dispose
+    if type(passes)._dispose is not dispose:
+        dispose(passes)
+        passes.detach()
 
 
 def _version() -> str:
@@ -188,7 +204,7 @@ def _library_functions(source: str) -> dict[str, int]:
 
 def _c_libraries() -> list[ctypes.CDLL]:
     libraries = []
-    for name in ("ucrtbase",) if os.name == "nt" else (None, "libm.so.6"):
+    for name in ("ucrtbase",) if _WINDOWS else (None, "libm.so.6"):
         try:
             libraries.append(ctypes.CDLL(name))
         except OSError:

@@ -8,6 +8,7 @@ import platform
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,6 +227,24 @@ def test_code_is_freed_with_its_executable_and_not_before(runtime: LlvmRuntime) 
     del executable
     gc.collect()
     assert library() is None
+
+
+def test_compiling_leaves_little_memory_behind(runtime: LlvmRuntime) -> None:
+    """A search compiles thousands of kernels."""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("reads the resident size from /proc")
+    import resource  # not on every system
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    kernel = map_kernel(64, 8, ops.EXP2, d.float32)
+    source = runtime.renderer.render(kernel)
+    runtime.build(kernel, source)
+    before = resident()
+    for _ in range(60):
+        runtime.build(kernel, source)
+    assert resident() - before < 60 * 40_000
 
 
 def test_refused_source_is_reported_with_llvms_message(runtime: LlvmRuntime) -> None:
