@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -427,6 +428,111 @@ def test_the_untaken_side_of_a_where_does_not_trap(device: Runtime, op: Op, dtyp
     assert op.evaluate is not None
     values = [op.evaluate(dtype, *row) for row in rows]
     assert scalars(dtype, result) == [77 if v is None else dtype.canonical(v) for v in values]
+
+
+# --- whole expressions -----------------------------------------------------------------------------------------------
+
+STEPS = 24
+
+
+class Expressions:
+    """Random expressions over a loop counter, a variable, loads and constants, all of whose values are defined.
+
+    Bounded operands meet unbounded ones here, so a renderer that infers too much from intervals is found out.
+    """
+
+    def __init__(self, w: Writer, seed: int, target: Target) -> None:
+        self.w, self.random, self.target = w, random.Random(seed), target
+        self.pool: dict[DType, list[UOp]] = {}
+
+    def pick(self, dtype: DType) -> UOp:
+        if self.random.random() < 0.25:
+            return self.w.const(dtype, self.random.choice(edges(dtype)))
+        return self.random.choice(self.pool[dtype])
+
+    def grow(self) -> None:
+        """Adds one node to the pool."""
+        dtype = self.random.choice(list(self.pool))
+        kind = self.random.choice(["binary", "binary", "binary", "divide", "shift", "compare", "where", "cast"])
+        node = getattr(self, kind)(dtype)
+        self.pool[node.dtype].append(node)
+
+    def binary(self, dtype: DType) -> UOp:
+        choices = [ops.ADD, ops.MUL, ops.SUB, *(() if dtype.is_float else (ops.AND, ops.OR, ops.XOR))]
+        if not dtype.is_float and self.target.has("int-max"):
+            choices += [ops.MAX, ops.MIN]
+        op = self.random.choice([op for op in choices if dtype.kind != "bool" or op is not ops.SUB])
+        return self.w.put(op, self.pick(dtype), self.pick(dtype))
+
+    def divide(self, dtype: DType) -> UOp:
+        if not dtype.is_int:
+            return self.w.put(ops.DIV if dtype.is_float else ops.NOT, *[self.pick(dtype)] * (1 + dtype.is_float))
+        divisor = self.pick(dtype)
+        zero = self.w.put(ops.EQ, divisor, self.w.const(dtype, 0))
+        safe = self.w.put(ops.WHERE, zero, self.w.const(dtype, 3), divisor)
+        return self.w.put(self.random.choice([ops.TRUNCDIV, ops.TRUNCMOD]), self.pick(dtype), safe)
+
+    def shift(self, dtype: DType) -> UOp:
+        if not dtype.is_int:
+            return self.w.put(ops.NEG, self.pick(dtype))
+        amount = self.w.put(ops.AND, self.pick(dtype), self.w.const(dtype, self.random.choice([1, 7, dtype.bits - 1])))
+        return self.w.put(self.random.choice([ops.SHL, ops.SHR]), self.pick(dtype), amount)
+
+    def compare(self, dtype: DType) -> UOp:
+        return self.w.put(self.random.choice(COMPARISONS), self.pick(dtype), self.pick(dtype))
+
+    def where(self, dtype: DType) -> UOp:
+        return self.w.put(ops.WHERE, self.pick(d.bool_), self.pick(dtype), self.pick(dtype))
+
+    def cast(self, dtype: DType) -> UOp:
+        """From anything but a float to an integer, which may be undefined."""
+        sources = [t for t in self.pool if not t.is_float or not dtype.is_int]
+        return self.w.put(ops.CAST, self.pick(self.random.choice(sources)), dtype=dtype)
+
+
+def value_of(nodes: Sequence[UOp], known: dict[UOp, Scalar]) -> dict[UOp, Scalar]:
+    """Every node's value, by the exact meaning of its operator."""
+    values = dict(known)
+    for node in nodes:
+        if node in values or not (node.op.elementwise or node.op is ops.CONST):
+            continue
+        if node.op is ops.CONST:
+            assert isinstance(node.arg, bool | int | float)
+            values[node] = node.arg
+            continue
+        operands = [values[s] for s in node.src]
+        if node.op is ops.CAST:
+            values[node] = converted(node.src[0].dtype, operands[0], node.dtype)
+        else:
+            values[node] = meaning(node.op, node.src[-1].dtype, node.dtype, *operands)
+    return values
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_expressions(device: Runtime, seed: int) -> None:
+    w = Writer()
+    types = [t for t in d.DATA_TYPES if t.bits != 16 or t.is_int]
+    types = [t for t in types if holds(device.renderer.target, t)]
+    outs = {t: w.buffer(t, STEPS, written=True) for t in types}
+    ins = {t: w.buffer(t, STEPS) for t in types}
+    n = w.variable("n", 1, 50)
+    made = Expressions(w, seed, device.renderer.target)
+    with w.loop(STEPS) as i:
+        loads = {t: w.put(ops.LOAD, ins[t], i) for t in types}
+        made.pool = {t: [loads[t]] for t in types}
+        made.pool[d.int32] += [i, n, i, n]
+        for _ in range(150):
+            made.grow()
+        for t in types:
+            w.put(ops.STORE, outs[t], i, made.pool[t][-1])
+    columns = {t: [made.random.choice(edges(t)) for _ in range(STEPS)] for t in types}
+    results = {t: empty(t, STEPS) for t in types}
+    run(device, w.kernel(), *results.values(), *(array(t, columns[t]) for t in types), n=17)
+    for k in range(STEPS):
+        values = value_of(w.nodes, {i: k, n: 17, **{loads[t]: columns[t][k] for t in types}})
+        for t in types:
+            last, got = made.pool[t][-1], scalars(t, results[t])[k]
+            assert ev.same_value(values[last], got), f"step {k}: {last.op} of {t} is {got}, not {values[last]}"
 
 
 # --- loops and accumulators ------------------------------------------------------------------------------------------
