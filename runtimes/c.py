@@ -35,7 +35,9 @@ class CRuntime:
         """Raises DeviceError if there is no compiler."""
         self._compiler = found or compiler.find()
         half = self._compiler.confirms(_HALF)
-        self.renderer = CRenderer(half=half, half_storage=half or self._compiler.confirms(_HALF_STORAGE))
+        half_storage = half or self._compiler.confirms(_HALF_STORAGE)
+        widths = tuple(n for n in (16, 8, 4, 2) if n <= self._compiler.lanes)
+        self.renderer = CRenderer(half=half, half_storage=half_storage, widths=widths)
 
     @property
     def description(self) -> str:

@@ -28,12 +28,17 @@ _ROUND_HALF = ("-fexcess-precision=16", "-ffloat16-excess-precision=none")
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler. `identity` changes with its version and with the instructions that it generates."""
+    """A C compiler. `identity` changes with its version and with the instructions that it generates.
+
+    `lanes` are the float32 in the longest vector that it keeps in registers: Clang splits longer ones well, GCC moves
+    them through memory.
+    """
 
     command: tuple[str, ...]
     version: str
     options: tuple[str, ...]
     identity: str
+    lanes: int
 
     def library(self, source: str, flags: Sequence[str] = ()) -> Path:
         """A shared library built from C text, from the cache if it is there. Raises DeviceError with the messages."""
@@ -103,8 +108,15 @@ def probe(command: tuple[str, ...]) -> Compiler:
         if macros is not None:
             rounding = next((option for option in _ROUND_HALF if _macros(command, (option,)) is not None), None)
             identity = hashlib.sha256(f"{version}\0{macros}".encode()).hexdigest()
-            return Compiler(command, version, (*base, rounding) if rounding else base, identity)
+            options = (*base, rounding) if rounding else base
+            return Compiler(command, version, options, identity, _lanes(macros))
     raise DeviceError(f"{command[0]} does not compile C: {_run([*command, '-E', '-x', 'c', '-']).stderr.strip()}")
+
+
+def _lanes(macros: str) -> int:
+    if " __clang__ " in macros or " __AVX512F__ " in macros:
+        return 16
+    return 8 if " __AVX__ " in macros else 4
 
 
 def _macros(command: Sequence[str], options: Sequence[str]) -> str | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from rulewright.engine import ops
 from rulewright.engine.dtypes import float32, int32
 from rulewright.engine.errors import DeviceError
@@ -44,6 +43,14 @@ def run_probe(runtime: CRuntime) -> list[int]:
 def test_each_compiler_runs_a_kernel(runtime: CRuntime) -> None:
     assert run_probe(runtime) == list(range(1, 17))
     assert runtime.description == runtime._compiler.version
+
+
+@pytest.mark.parametrize(("macros", "lanes"), [
+    ("#define __SSE2__ 1", 4), ("#define __AVX__ 1", 8), ("#define __AVX__ 1\n#define __AVX512F__ 1", 16),
+    ("#define __AVX__ 1\n#define __clang__ 1", 16),
+])  # fmt: skip
+def test_vectors_are_as_long_as_the_compiler_handles_well(macros: str, lanes: int) -> None:
+    assert compiler._lanes(macros) == lanes
 
 
 def test_the_second_build_takes_the_first_ones_library(
