@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from rulewright.engine import dtypes as d
 from rulewright.engine import ops
 from rulewright.engine.dtypes import DType

@@ -9,7 +9,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from rulewright.engine import dtypes as d
 from rulewright.engine.dtypes import DType
 from rulewright.renderers import literals

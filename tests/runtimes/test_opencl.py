@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-
 from rulewright.engine import ops
 from rulewright.engine.dtypes import float32, int32
 from rulewright.engine.errors import DeviceError
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.skipif(not STATUS.present, reason=f"device opencl is ab
 
 if STATUS.present:
     import pyopencl as cl
-
     from rulewright.runtimes import opencl_device
     from rulewright.runtimes.opencl import OpenCLRuntime
 

@@ -7,7 +7,6 @@ import threading
 import time
 
 import pytest
-
 from rulewright.runtimes.threads import cores, run_threads
 
 
