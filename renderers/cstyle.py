@@ -88,7 +88,7 @@ class CStyle(Dialect):
         raise self.lacks("local memory", element, "it has none")
 
 
-_GENERATED = re.compile(r"(data|acc|old|r|val|idx|gate|local|gidx|lidx)\d+")
+_GENERATED = re.compile(r"(data|acc|old|r|val|idx|gate|local|gidx|lidx)\d+(_\d+)?")
 """The names that the printer itself gives."""
 
 
@@ -234,8 +234,10 @@ class Body(Source):
         name, value = self._style.special(self, node)
         if value.text == name:
             self._texts[node] = value
-        else:
-            self._declare(node, name, value)
+        else:  # the same index may be there in two types
+            again = self._counts.get(name, 0)
+            self._counts[name] = again + 1
+            self._declare(node, f"{name}_{again}" if again else name, value)
 
     # --- names ---
 

@@ -14,7 +14,7 @@ from ..engine.target import Target
 from ..engine.uop import UOp
 from .cstyle import CStyle
 from .dialect import WORDS, Operation, Source, signed, word
-from .text import ATOM, COMPARISON, SUM, Text, call, convert
+from .text import ATOM, COMPARISON, SUM, UNARY, Text, call, convert
 
 FEATURES = frozenset(
     {"threads", "local-memory", "int-max", "half-storage", "cast-vector", "math-vector", "mulacc", "recip", "round"}
@@ -122,7 +122,7 @@ class OpenCLRenderer(CStyle):
         return f"{buffer}[{at.text}] = {value.text};"
 
     def vector(self, source: Source, dtype: DType, lanes: Sequence[Text]) -> Text:
-        return Text(f"({self.type_name(source, dtype)})({', '.join(lane.text for lane in lanes)})")
+        return Text(f"({self.type_name(source, dtype)})({', '.join(lane.text for lane in lanes)})", UNARY)
 
     def lane(self, dtype: DType, vector: Text, lane: int) -> Text:
         text = f"{vector.at(ATOM)}.s{lane:x}"

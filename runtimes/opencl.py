@@ -129,10 +129,12 @@ class OpenCLKernel:
         return cl.Buffer(self._found.context, access | place, hostbuf=array)
 
     def _collect(self, buffers: Sequence[Array], held: Sequence[Any]) -> None:
-        for array, buffer, parameter in zip(buffers, held, self._buffers, strict=True):
-            if parameter.written and array.nbytes:
-                fetch(self._queue, buffer, array, shares=self._found.shares)
-        self._queue.finish()
+        """Waits for the kernel, and for what it wrote."""
+        written = [(b, h) for b, h, p in zip(buffers, held, self._buffers, strict=True) if p.written and b.nbytes]
+        for array, buffer in written:
+            fetch(self._queue, buffer, array, shares=self._found.shares)
+        if not written:
+            self._queue.finish()
 
 
 def _size(node: UOp, variables: Mapping[str, int]) -> int:
