@@ -1,0 +1,62 @@
+"""The functions that every formula may call: their arguments and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Argument = Literal["node", "nodes", "value", "type", "type or node", "text", "operator"]
+"""What an argument must be: a name that the left side bound to a node (or to several, `...xs`), a number, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A function of formulas. `doc` completes "it gives …"."""
+
+    arguments: tuple[Argument, ...]
+    doc: str
+
+    @property
+    def arity(self) -> int:
+        return len(self.arguments)
+
+
+BUILTINS: dict[str, Builtin] = {
+    "min": Builtin(("node",), "the least value that the node can have, as far as is known"),
+    "max": Builtin(("node",), "the greatest value that the node can have, as far as is known"),
+    "divides": Builtin(
+        ("value", "node"),
+        "whether every value of the node is proven to be a multiple of the number",
+    ),
+    "aligned": Builtin(
+        ("node", "value"),
+        "whether every value of the node is proven to be a multiple of the number",
+    ),
+    "fits": Builtin(
+        ("node", "type"),
+        "whether every value of the node is proven to be one of the type",
+    ),
+    "uses": Builtin(
+        ("nodes", "nodes"),
+        "whether the first varies with one of the ranges that the second names",
+    ),
+    "extent": Builtin(("node",), "the number of steps of a range; none if it is symbolic"),
+    "kind": Builtin(
+        ("node",),
+        'the kind of a range or a hardware index: `"reduce"`, `"upcast"`, `"local"`',
+    ),
+    "dtype": Builtin(("node",), "the type of one lane of the node"),
+    "width": Builtin(("node",), "the number of lanes of the node"),
+    "bits": Builtin(("type or node",), "the number of bits of one lane"),
+    "size": Builtin(
+        ("node",),
+        "the number of elements of a buffer, in `decreases` the number of nodes",
+    ),
+    "constant": Builtin(("node",), "whether the node is a constant"),
+    "identity": Builtin(
+        ("operator",),
+        "the value that a reduction by the operator starts with; only inside `{…}`",
+    ),
+    "target.has": Builtin(("text",), "whether the target has the feature"),
+    "target.width": Builtin(("value",), "whether the target has vectors of so many lanes"),
+}

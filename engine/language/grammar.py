@@ -1,0 +1,152 @@
+"""The parser made from `grammar.lark`, and its errors in the language's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib import resources
+
+from lark import Lark, Token, Tree, UnexpectedInput
+from lark.lexer import PatternStr
+
+from .diagnostics import Report
+from .syntax import Span
+
+Node = Tree[Token]
+
+STARTS = (
+    "module_statement", "use_statement", "names_statement", "family_statement", "extern_statement", "group_statement",
+    "rule_statement", "pipeline_statement", "expression_statement", "given_statement",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def lark() -> Lark:
+    """The parser. LALR(1): building it fails if the grammar has a conflict."""
+    text = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        text,
+        parser="lalr",
+        start=list(STARTS),
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+
+
+Place = Callable[[int, int], Span]
+"""From two positions in the parsed text to a place in a file."""
+
+
+def parse(
+    text: str,
+    start: str,
+    place: Place,
+    report: Report,
+    after: str = "the end of the text",
+) -> Node | None:
+    """The tree of `text`, or None with a finding in `report`. `after` says what follows the text."""
+    try:
+        return lark().parse(text, start=start)
+    except UnexpectedInput as problem:
+        _report(problem, text, place, report, after)
+        return None
+
+
+def _report(problem: UnexpectedInput, text: str, place: Place, report: Report, after: str) -> None:
+    token = getattr(problem, "token", None)
+    at = problem.pos_in_stream if token is None or token.type != "$END" else len(text)
+    assert at is not None
+    found = _word_at(text, at)
+    span = place(at, at + max(len(found), 1))
+    if found.startswith('"') and not (len(found) > 1 and found.endswith('"')):
+        report.error(
+            "E001",
+            "this string does not end on its line",
+            span,
+            'write the closing `"`',
+        )
+        return
+    interactive = problem.interactive_parser  # type: ignore[attr-defined]  # set by lark's LALR parser
+    expected = frozenset(interactive.accepts())
+    shown = f"`{found}`" if found else after
+    report.error(
+        "E001",
+        f"expected {_in_words(expected)}, found {shown}",
+        span,
+        _hint(found, expected),
+    )
+
+
+def _word_at(text: str, at: int) -> str:
+    """What stands at a position: a word, a string, a sign."""
+    match = re.compile(r'"[^"\n]*"?|\w+(?:\.\d+)?|=>|==|[<>]=|\.\.+|&&|\|\||->|\S|$').match(text, at)
+    return match.group() if match else ""
+
+
+def _hint(found: str, expected: frozenset[str]) -> str | None:
+    if found == "=" and "COMPARE" in expected:
+        return "`==` compares"
+    if found in ("<", ">", "<=", ">=", "==", "!=") and "STAR" in expected:
+        return "comparisons do not chain: write `a < b and b < c`, or `b in a..c`"
+    return _HINTS.get(found)
+
+
+_HINTS = {
+    "&&": "write `and`",
+    "||": "write `or`",
+    "!": "write `not`, or `!=`",
+    "->": "a rule is written `left => right`",
+    "=": "a rule is written `left => right`",
+    "**": "multiply, or name an operator",
+    ";": "statements and clauses need no `;`; it only separates the stages of a pipeline",
+    "'": 'strings stand in double quotes: `"…"`',
+}
+
+# --- what is expected, in words --------------------------------------------------------------------------------------
+
+_GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
+    ("a term", frozenset({"NAME", "LPAR", "VEC", "LBRACE"}), frozenset({
+        "NAME", "INT", "FLOAT", "WORD_VALUE", "LPAR", "VEC", "LBRACE", "MINUS", "TILDE", "UNDERSCORE", "AND", "OR",
+        "NOT", "ELLIPSIS"})),
+    ("a formula", frozenset({"NAME", "LPAR", "STRING", "NOT"}), frozenset({
+        "NAME", "INT", "FLOAT", "WORD_VALUE", "LPAR", "MINUS", "TILDE", "STRING", "NOT"})),
+    ("a value", frozenset({"NAME", "LPAR", "STRING"}), frozenset({
+        "NAME", "INT", "FLOAT", "WORD_VALUE", "LPAR", "MINUS", "TILDE", "STRING", "LBRACE"})),
+    ("an operator's name", frozenset({"NAME", "AND", "OR", "NOT"}), frozenset({"NAME", "AND", "OR", "NOT"})),
+    ("a number", frozenset({"INT", "MINUS"}), frozenset({"INT", "MINUS"})),
+    ("a clause", frozenset({"WHEN", "ON", "TEST"}), frozenset({
+        "LET", "WHEN", "ON", "ORDERED", "DECREASES", "BECAUSE", "TEST", "KEEP"})),
+    ("an operator", frozenset({"STAR", "PLUS"}), frozenset({
+        "STAR", "PLUS", "MINUS", "SLASHES", "SHIFT", "AMPERSAND", "CARET", "BAR", "COMPARE", "AND", "OR", "IN", "AT",
+        "LPAR", "LBRACE", "LSQB", "DOT"})),
+)  # fmt: skip
+"""A phrase, the tokens that must all be expected for it, and the tokens that it then stands for."""
+
+_PHRASES = {
+    "NAME": "a name", "KEBAB": "a name", "INT": "a number", "FLOAT": "a number", "STRING": "a string",
+    "WORD_VALUE": "a value", "COMPARE": "a comparison", "SLASHES": "an operator", "SHIFT": "an operator",
+    "$END": "the end", "LBRACE": "`{`", "RBRACE": "`}`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`",
+}  # fmt: skip
+
+
+def _in_words(expected: Iterable[str]) -> str:
+    """The expected tokens as the language calls them, signs first: "`=>` or a clause"."""
+    left = set(expected)
+    phrases = []
+    for phrase, needed, covered in _GROUPS:
+        if needed <= left:
+            phrases.append(phrase)
+            left -= covered
+    signs = sorted({_phrase(token) for token in left})
+    if len(signs) + len(phrases) > 1 and "the end" in signs:
+        signs.remove("the end")
+    words = signs + phrases
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _phrase(token: str) -> str:
+    if token in _PHRASES:
+        return _PHRASES[token]
+    pattern = lark().get_terminal(token).pattern
+    return f"`{pattern.value}`" if isinstance(pattern, PatternStr) else token.lower()

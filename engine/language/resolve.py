@@ -1,0 +1,207 @@
+"""Resolves the names of all modules that are loaded together: declarations, families, groups, pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lark import Token
+
+from ..ops import Op
+from .diagnostics import Report, did_you_mean
+from .externs import EXTERNS
+from .formulas import FormulaReader
+from .modules import GroupText, Module, Statement
+from .names import CALLABLE, Declared, Extern, ModuleNames, Scope
+from .pipelines import resolve_pipelines
+from .rules import RuleReader
+from .syntax import Group, Rule, RuleBook, Span, VarKind
+
+
+def resolve(modules: Sequence[Module], report: Report) -> RuleBook:
+    """The rule book of these modules; complete only if no error was reported."""
+    return _Resolver(modules, report).book()
+
+
+class _Resolver:
+    def __init__(self, modules: Sequence[Module], report: Report) -> None:
+        self.modules, self.report = modules, report
+        self.by_name: dict[str, Module] = {}
+        self.names: dict[str, ModuleNames] = {}
+
+    def book(self) -> RuleBook:
+        for module in self.modules:
+            self._register(module)
+        for module in self.by_name.values():
+            self._declare(module, self.names[module.name])
+        for module in self.by_name.values():
+            self._families(module, set())
+        for module in self.by_name.values():
+            self._uses(module)
+        groups: dict[str, Group] = {}
+        for module in self.by_name.values():
+            for text in module.groups:
+                self._group(text, self.names[module.name], groups)
+            self._unused(module)
+        pipelines = [statement for module in self.by_name.values() for statement in module.pipelines]
+        return RuleBook(groups, resolve_pipelines(pipelines, groups, self.report))
+
+    def _register(self, module: Module) -> None:
+        other = self.by_name.get(module.name)
+        if other is not None:
+            here = module.named or Span(module.source.name, 1, 1, 1, 1)
+            there = other.named or Span(other.source.name, 1, 1, 1, 1)
+            self.report.error(
+                "E054",
+                f"there are two modules `{module.name}`",
+                here,
+                related=("the other", there),
+            )
+            return
+        self.by_name[module.name] = module
+        self.names[module.name] = ModuleNames()
+
+    # --- declarations ------------------------------------------------------------------------------------------------
+
+    def _declare(self, module: Module, names: ModuleNames) -> None:
+        for statement in module.names:
+            keyword, *tokens = statement.tree.children
+            for token in tokens:
+                assert isinstance(token, Token)
+                self._declare_name(
+                    str(token),
+                    Declared(VarKind(str(keyword)), statement.span(token)),
+                    names,
+                )
+        for statement in module.externs:
+            self._extern(statement, names)
+
+    def _declare_name(self, name: str, declared: Declared, names: ModuleNames) -> None:
+        first = names.declared.get(name)
+        if first is not None:
+            self.report.error("E052", f"`{name}` is already declared", declared.span,
+                              related=("the first declaration", first.span))  # fmt: skip
+        elif name == "_":
+            self.report.error("E052", "`_` matches anything and cannot be declared", declared.span)
+        else:
+            names.declared[name] = declared
+
+    def _extern(self, statement: Statement, names: ModuleNames) -> None:
+        kind, token, parameters, *means = statement.tree.children
+        assert isinstance(token, Token) and parameters is not None and not isinstance(parameters, Token)
+        name, span = str(token), statement.span(token)
+        words = tuple(str(part) for part in parameters.children if part is not None)
+        if name in names.externs:
+            self.report.error("E052", f"`{name}` is already declared", span,
+                              related=("the first declaration", names.externs[name].span))  # fmt: skip
+        names.externs.setdefault(name, Extern(words, str(kind) == "pred", span))
+        if name not in EXTERNS:
+            hint = did_you_mean(name, EXTERNS) or "register the Python function with `@extern`"
+            self.report.error("E018", f"no Python function is registered for `{name}`", span, hint)
+        for clause in means:
+            assert clause is not None and not isinstance(clause, Token)
+            formula = clause.children[0]
+            assert not isinstance(formula, Token)
+            scope = Scope(ModuleNames(externs=names.externs), numbers=set(words))
+            FormulaReader(statement, scope, self.report).formula(formula)
+
+    def _families(self, module: Module, open_: set[str]) -> None:
+        """Reads the families of a module, in whatever order they stand."""
+        texts: dict[str, Statement] = {}
+        names = self.names[module.name]
+        for statement in module.families:
+            name = str(statement.name)
+            if name in texts or name in CALLABLE:
+                what = "an operator has this name" if name in CALLABLE else f"the family `{name}` is already declared"
+                related = ("the first declaration", texts[name].span(texts[name].name)) if name in texts else None
+                self.report.error("E052", what, statement.span(statement.name), related=related)
+            else:
+                texts[name] = statement
+        imported = {name: ops for used in self._used(module) for name, ops in self._own_families(used).items()}
+        for name in texts:
+            self._family(name, texts, imported, names, [])
+
+    def _own_families(self, module: Module) -> dict[str, tuple[Op, ...]]:
+        own = {str(statement.name) for statement in module.families}
+        return {name: ops for name, ops in self.names[module.name].families.items() if name in own}
+
+    def _family(self, name: str, texts: dict[str, Statement], imported: dict[str, tuple[Op, ...]],
+                names: ModuleNames, path: list[str]) -> tuple[Op, ...]:  # fmt: skip
+        if name in names.families:
+            return names.families[name]
+        statement = texts[name]
+        if name in path:
+            circle = " -> ".join([*path[path.index(name) :], name])
+            self.report.error(
+                "E070",
+                f"families name each other in a circle: {circle}",
+                statement.span(statement.name),
+            )
+            return ()
+        found: dict[Op, None] = {}
+        for part in statement.tree.children[1:]:
+            assert part is not None and not isinstance(part, Token)
+            word = str(part.children[0])
+            if word in CALLABLE:
+                found[CALLABLE[word]] = None
+            elif word in texts:
+                found.update(dict.fromkeys(self._family(word, texts, imported, names, [*path, name])))
+            elif word in imported:
+                found.update(dict.fromkeys(imported[word]))
+            else:
+                hint = did_you_mean(word, [*CALLABLE, *texts, *imported])
+                self.report.error(
+                    "E011",
+                    f"unknown operator or family `{word}`",
+                    statement.span(part),
+                    hint,
+                )
+        names.families[name] = tuple(found)
+        return names.families[name]
+
+    def _used(self, module: Module) -> list[Module]:
+        words = [str(token) for statement in module.uses for token in statement.tree.children]
+        return [self.by_name[word] for word in words if word in self.by_name and word != module.name]
+
+    def _uses(self, module: Module) -> None:
+        """A module sees the families and functions of the modules that it uses; its own hide theirs."""
+        for statement in module.uses:
+            for token in statement.tree.children:
+                assert isinstance(token, Token)
+                if str(token) not in self.by_name:
+                    self.report.error("E017", f"unknown module `{token}`", statement.span(token),
+                                      did_you_mean(str(token), self.by_name))  # fmt: skip
+        names = self.names[module.name]
+        for used in self._used(module):
+            for name, family in self._own_families(used).items():
+                names.families.setdefault(name, family)
+            for name, function in self.names[used.name].externs.items():
+                names.externs.setdefault(name, function)
+
+    def _unused(self, module: Module) -> None:
+        names = self.names[module.name]
+        for name, declared in names.declared.items():
+            if name not in names.used:
+                self.report.warning("W001", f"`{name}` is declared but never used", declared.span)
+
+    # --- groups ------------------------------------------------------------------------------------------------------
+
+    def _group(self, text: GroupText, names: ModuleNames, groups: dict[str, Group]) -> None:
+        name, span = str(text.statement.name), text.statement.span(text.statement.name)
+        if name in groups:
+            self.report.error(
+                "E051",
+                f"there are two groups `{name}`",
+                span,
+                related=("the first", groups[name].span),
+            )
+            return
+        rules: dict[str, Rule] = {}
+        for statement in text.rules:
+            word = str(statement.name)
+            rule = RuleReader(statement, name, names, self.report).read()
+            if word in rules:
+                self.report.error("E050", f"the group `{name}` has two rules `{word}`", statement.span(statement.name),
+                                  related=("the first", rules[word].span))  # fmt: skip
+            else:
+                rules[word] = rule
+        groups[name] = Group(name, text.statement.block.doc, tuple(rules.values()), span)

@@ -1,0 +1,225 @@
+"""Reads one rule: its parameters filled in, its sides, clauses and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from lark import Token
+
+from ..ops import Op
+from ..target import FLOAT_FLAGS
+from .cases import read_given
+from .diagnostics import Report, did_you_mean
+from .formulas import FormulaReader
+from .grammar import Node
+from .modules import Statement
+from .names import CALLABLE, TYPE_NAMES, ModuleNames, Scope, type_named
+from .syntax import (
+    Apply,
+    Bind,
+    Case,
+    Chain,
+    Formula,
+    Instance,
+    Lanes,
+    OnType,
+    Rule,
+    Span,
+    Term,
+)
+from .terms import Side, TermReader, bound_names
+
+CLASSES = ("index", "int", "uint", "sint", "bool", "float")
+"""What an `on` clause may name beside the types."""
+
+
+@dataclass(slots=True)
+class _Clauses:
+    """The clauses of a rule by kind."""
+
+    lets: list[Node] = field(default_factory=list)
+    cases: list[Node] = field(default_factory=list)
+    single: dict[str, Node | Token] = field(default_factory=dict)
+
+
+class RuleReader:
+    """Turns the tree of a rule into a Rule."""
+
+    def __init__(self, statement: Statement, group: str, names: ModuleNames, report: Report) -> None:
+        self.statement, self.names, self.report = statement, names, report
+        self.id = f"{group}.{statement.name}"
+        parts = [part for part in statement.tree.children[1:] if part is not None]
+        self.choices = next(
+            (part for part in parts if not isinstance(part, Token) and part.data == "choices"),
+            None,
+        )
+        self.sides = next(part for part in parts if not isinstance(part, Token) and part.data == "sides")
+        self.clauses = self._sort([p for p in parts if p is not self.choices and p is not self.sides])
+
+    def span(self, part: Node | Token) -> Span:
+        return self.statement.span(part)
+
+    def _sort(self, parts: list[Node | Token]) -> _Clauses:
+        clauses = _Clauses()
+        for part in parts:
+            kind = str(part.data) if not isinstance(part, Token) else ""
+            assert not isinstance(part, Token)
+            if kind == "let":
+                clauses.lets.append(part)
+            elif kind in ("test", "keep"):
+                clauses.cases.append(part)
+            elif kind in clauses.single:
+                first = self.span(clauses.single[kind])
+                self.report.error(
+                    "E053",
+                    f"a rule has one `{kind}`",
+                    self.span(part),
+                    related=("the first", first),
+                )
+            elif kind != "close":
+                clauses.single[kind] = part
+        return clauses
+
+    def read(self) -> Rule:
+        """The rule; complete only if nothing was reported."""
+        instances = tuple(self._instance(values) for values in product(*self._parameters()))
+        on = tuple(self._on())
+        cases = tuple(self._case(case) for case in self.clauses.cases)
+        self._require_cases(cases)
+        because = self._single("because")
+        return Rule(
+            self.id, self.statement.block.doc, instances, on, self._single("ordered") is not None, cases,
+            self._decreases(), str(because.children[0])[1:-1] if because is not None else None,
+            self.statement.block.head, self.statement.text(self.sides),
+        )  # fmt: skip
+
+    def _single(self, kind: str) -> Node | None:
+        part = self.clauses.single.get(kind)
+        return None if part is None or isinstance(part, Token) else part
+
+    # --- parameters --------------------------------------------------------------------------------------------------
+
+    def _parameters(self) -> list[list[tuple[str, Op | int]]]:
+        """For each parameter its values, with its name."""
+        found: dict[str, list[tuple[str, Op | int]]] = {}
+        for choice in _nodes(self.choices) if self.choices is not None else ():
+            token, *values = choice.children
+            assert isinstance(token, Token)
+            name = str(token)
+            if name in found or name in self.names.declared:
+                self.report.error("E052", f"`{name}` is already declared", self.span(token))
+            options = [option for value in values if isinstance(value, type(choice)) for option in self._options(value)]
+            found[name] = [(name, option) for option in options]
+        return list(found.values())
+
+    def _options(self, tree: Node) -> list[Op | int]:
+        if tree.data == "integer":
+            sign, digits = tree.children
+            return [int(str(digits), 0) * (1 if sign is None else -1)]
+        name, span = str(tree.children[0]), self.span(tree)
+        if tree.data == "operator" and name in CALLABLE:
+            return [CALLABLE[name]]
+        if name not in self.names.families:
+            code, what = ("E013", "family") if tree.data == "family" else ("E011", "operator")
+            hint = did_you_mean(
+                name,
+                [*self.names.families, *(CALLABLE if tree.data == "operator" else ())],
+            )
+            self.report.error(
+                code,
+                f"unknown {what} `{name}`",
+                span,
+                hint or "declare it with `family`",
+            )
+        return list(self.names.families.get(name, ()))
+
+    # --- sides -------------------------------------------------------------------------------------------------------
+
+    def _instance(self, values: tuple[tuple[str, Op | int], ...]) -> Instance:
+        scope = Scope(self.names, parameters=dict(values))
+        left_tree, right_tree = _nodes(self.sides)
+        left = TermReader(self.statement, scope, self.report, Side.LEFT).term(left_tree)
+        self._check_root(left)
+        scope.bound = bound_names(left)
+        when = self._when(scope)
+        lets = tuple(self._lets(scope))
+        right = TermReader(self.statement, scope, self.report, Side.RIGHT).term(right_tree)
+        return Instance(values, left, right, lets, when)
+
+    def _check_root(self, left: Term) -> None:
+        root = left
+        while isinstance(root, Bind):
+            root = root.term
+        if not isinstance(root, Apply | Lanes | Chain) and not self.report.errors:
+            self.report.error("E043", "the left side must be an operator on something", left.span,
+                              "a rule for every node would never end")  # fmt: skip
+
+    def _when(self, scope: Scope) -> Formula | None:
+        clause = self._single("when")
+        if clause is None:
+            return None
+        return FormulaReader(self.statement, scope, self.report).formula(_nodes(clause)[0])
+
+    def _lets(self, scope: Scope) -> Iterator[tuple[str, Term]]:
+        for clause in self.clauses.lets:
+            token, tree = clause.children
+            assert isinstance(token, Token) and not isinstance(tree, Token)
+            name = str(token)
+            term = TermReader(self.statement, scope, self.report, Side.RIGHT).term(tree)
+            if name in scope.visible():
+                self.report.error("E052", f"`{name}` is already declared", self.span(token))
+            scope.nodes.add(name)
+            yield name, term
+
+    # --- clauses -----------------------------------------------------------------------------------------------------
+
+    def _on(self) -> Iterator[OnType]:
+        clause = self._single("on")
+        for tree in _nodes(clause) if clause is not None else ():
+            token, *flags = (part for part in tree.children if part is not None)
+            name = str(token)
+            dtype = type_named(name)
+            if name not in CLASSES and (dtype is None or dtype.lanes > 1):
+                assert isinstance(token, Token)
+                hint = did_you_mean(name, [*CLASSES, *TYPE_NAMES])
+                self.report.error("E014", f"unknown type `{name}`", self.span(token), hint)
+            for flag in flags:
+                if str(flag) not in FLOAT_FLAGS:
+                    hint = did_you_mean(str(flag), FLOAT_FLAGS) or f"the flags are {', '.join(sorted(FLOAT_FLAGS))}"
+                    self.report.error("E016", f"unknown flag `{flag}`", self.span(flag), hint)
+            yield OnType(name, tuple(str(flag) for flag in flags), self.span(tree))
+
+    def _decreases(self) -> Formula | None:
+        clause = self._single("decreases")
+        if clause is None:
+            return None
+        values = tuple(options[0] for options in self._parameters() if options)
+        scope = Scope(self.names, parameters=dict(values))
+        left = TermReader(self.statement, scope, self.report, Side.LEFT).term(_nodes(self.sides)[0])
+        scope.bound = bound_names(left)
+        return FormulaReader(self.statement, scope, self.report).formula(_nodes(clause)[0])
+
+    def _case(self, clause: Node) -> Case:
+        parts = _nodes(clause)
+        scope = Scope(self.names, free=True)
+        reader = TermReader(self.statement, scope, self.report, Side.CASE)
+        given = read_given(self.statement, parts[-1], self.report) if parts[-1].data == "given" else ()
+        after = reader.term(parts[1]) if clause.data == "test" else None
+        return Case(reader.term(parts[0]), after, given, self.span(clause))
+
+    def _require_cases(self, cases: tuple[Case, ...]) -> None:
+        if "when" not in self.clauses.single:
+            return
+        name = self.statement.name
+        if not any(case.after is not None for case in cases):
+            self.report.error("E060", f"the guarded rule `{name}` has no `test`", self.span(name),
+                              "show an expression on which it fires: `test A => B`")  # fmt: skip
+        if not any(case.after is None for case in cases):
+            self.report.error("E061", f"the guarded rule `{name}` has no `keep`", self.span(name),
+                              "show an expression on which its guard says no: `keep A`")  # fmt: skip
+
+
+def _nodes(tree: Node) -> list[Node]:
+    return [child for child in tree.children if child is not None and not isinstance(child, Token)]

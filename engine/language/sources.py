@@ -1,0 +1,50 @@
+"""The text of a rule file, and the way from a position in it to a line and a column."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from .syntax import Span
+
+
+@dataclass(frozen=True)
+class RuleSource:
+    """A rule file: the name that messages show, and the text."""
+
+    name: str
+    text: str
+
+    @property
+    def module(self) -> str:
+        """The module's name where the text does not say it: the file's name without its ending."""
+        return Path(self.name).stem
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [
+            0,
+            *(position + 1 for position, character in enumerate(self.text) if character == "\n"),
+        ]
+
+    def place(self, position: int) -> tuple[int, int]:
+        """The line and column, from 1, of a position in the text."""
+        line = bisect_right(self._line_starts, position)
+        return line, position - self._line_starts[line - 1] + 1
+
+    def span(self, start: int, end: int) -> Span:
+        """The place between two positions."""
+        return Span(self.name, *self.place(start), *self.place(end))
+
+    def line(self, number: int) -> str:
+        """The text of a line, without its end."""
+        start = self._line_starts[number - 1]
+        return self.text[start:].split("\n", 1)[0].rstrip("\r")
+
+
+def read_sources(paths: Iterable[str | Path]) -> list[RuleSource]:
+    """The rule files at these paths. Raises OSError where one cannot be read."""
+    return [RuleSource(str(path), Path(path).read_text(encoding="utf-8")) for path in paths]
