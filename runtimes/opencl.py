@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
@@ -19,7 +18,7 @@ from ..engine.uop import UOp, walk
 from ..renderers.opencl import OpenCLRenderer
 from . import opencl_device
 from .base import Array
-from .opencl_device import Found, build_options, cl, fetch
+from .opencl_device import Found, build, cl, fetch
 
 
 class OpenCLRuntime:
@@ -48,10 +47,7 @@ class OpenCLRuntime:
         device = self._found.device
         _check_group(kernel, device)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)
-                program = cl.Program(self._found.context, source).build(options=build_options(device))
-            built = cl.Kernel(program, self.renderer.function_name(kernel))
+            built = build(self._found.context, device, source, self.renderer.function_name(kernel))
             most = built.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
         except cl.Error as problem:
             raise DeviceError(f"{self.description} did not build the kernel:\n{problem}") from problem

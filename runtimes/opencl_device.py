@@ -7,6 +7,7 @@ of those that failed are kept, for `rulewright devices` and for the error where 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +22,7 @@ try:
 except ImportError as problem:
     raise DeviceError("device opencl needs the package pyopencl: pip install pyopencl") from problem
 
-__all__ = ["Found", "build_options", "cl", "fetch", "find"]
+__all__ = ["Found", "build", "cl", "fetch", "find"]
 
 _TRIAL = """
 __kernel void trial(__global float *restrict data0, __global const float *restrict data1) {
@@ -44,10 +45,17 @@ class Found:
         return extension in self.device.extensions.split()
 
 
-def build_options(device: Any) -> list[str]:
-    """No warnings, which drivers print on the terminal; division and square root that round correctly, if on offer."""
+def build(context: Any, device: Any, source: str, name: str) -> Any:
+    """The kernel `name` of a program. Raises pyopencl's error with the driver's log.
+
+    Without warnings, which drivers print on the terminal; with division and square root that round correctly, where
+    the device offers them.
+    """
     exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    return ["-w", "-cl-fp32-correctly-rounded-divide-sqrt"] if exact else ["-w"]
+    options = ["-w", "-cl-fp32-correctly-rounded-divide-sqrt"] if exact else ["-w"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        return cl.Kernel(cl.Program(context, source).build(options=options), name)
 
 
 @cache
@@ -105,7 +113,7 @@ def _works(context: Any, device: Any, *, shares: bool) -> bool:
     queue = cl.CommandQueue(context, device)
     data0 = cl.Buffer(context, flags.READ_WRITE | place, hostbuf=target)
     data1 = cl.Buffer(context, flags.READ_ONLY | place, hostbuf=source)
-    kernel = cl.Kernel(cl.Program(context, _TRIAL).build(options=build_options(device)), "trial")
+    kernel = build(context, device, _TRIAL, "trial")
     kernel(queue, (8,), None, data0, data1)
     fetch(queue, data0, target, shares=shares)
     return bool(np.array_equal(target, source * 2 + 2))
