@@ -11,7 +11,7 @@ from .. import ops
 from ..ops import Op
 from .builtins import BUILTINS, Argument
 from .diagnostics import Report, did_you_mean
-from .grammar import Node
+from .grammar import Node, first_token, nodes
 from .modules import Statement
 from .names import INFIX, TYPE_NAMES, Scope, number, type_named
 from .syntax import (
@@ -109,7 +109,7 @@ class FormulaReader:
             case "name":
                 return self._name(str(tree.children[0]), span)
             case "literal":
-                return Number(number(_token(tree)), span)
+                return Number(number(first_token(tree)), span)
             case "text":
                 return Text(str(tree.children[0])[1:-1], span)
             case "infix":
@@ -118,9 +118,9 @@ class FormulaReader:
                 return self._prefix(tree)
             case "both" | "either":
                 word = "and" if tree.data == "both" else "or"
-                return Logic(word, tuple(self.formula(part) for part in _nodes(tree)), span)
+                return Logic(word, tuple(self.formula(part) for part in nodes(tree)), span)
             case "negated":
-                return Logic("not", (self.formula(_nodes(tree)[0]),), span)
+                return Logic("not", (self.formula(nodes(tree)[0]),), span)
             case "in_range":
                 return self._in_range(tree)
             case "method":
@@ -170,12 +170,12 @@ class FormulaReader:
         assert not isinstance(operand, Token)
         span = self.span(tree)
         if sign == "-" and operand.data == "literal":
-            return Number(-number(_token(operand)), span)
+            return Number(-number(first_token(operand)), span)
         return Operation(ops.NEG if sign == "-" else ops.NOT, (self.formula(operand),), (), span)
 
     def _in_range(self, tree: Node) -> Formula:
         """Of a name that is a node, what the facts prove; of a number, two comparisons."""
-        value, low, high = _nodes(tree)
+        value, low, high = nodes(tree)
         first, end, span = self.formula(low), self.formula(high), self.span(tree)
         if value.data == "name":
             name = str(value.children[0])
@@ -193,8 +193,8 @@ class FormulaReader:
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, name: str, tree: Node) -> Formula:
-        args = next((_nodes(part) for part in _nodes(tree) if part.data == "arguments"), [])
-        brackets = next((part for part in _nodes(tree) if part.data == "brackets"), None)
+        args = next((nodes(part) for part in nodes(tree) if part.data == "arguments"), [])
+        brackets = next((part for part in nodes(tree) if part.data == "brackets"), None)
         value = self.scope.parameters.get(name)
         if isinstance(value, Op):
             return self._operation(value, args, brackets, tree)
@@ -212,7 +212,7 @@ class FormulaReader:
         return Number(0, self.span(tree))
 
     def _unknown_function(self, name: str, tree: Node) -> None:
-        span = self.span(_token(tree))
+        span = self.span(first_token(tree))
         if name in ops.OPS:
             self.report.error("E025", f"the operator `{name}` cannot be computed in a formula", span)
             return
@@ -242,7 +242,7 @@ class FormulaReader:
                     f"`{op.name}[float32](…)`",
                 )
             else:
-                attrs = tuple(self.attr(part, "type") for part in _nodes(brackets))
+                attrs = tuple(self.attr(part, "type") for part in nodes(brackets))
         else:
             self._no_brackets(op.name, brackets)
         return Operation(op, tuple(self.formula(arg) for arg in args), attrs, span)
@@ -389,13 +389,3 @@ _WANTED: dict[Argument, str] = {
 def counted(count: int, noun: str) -> str:
     """`1 operand`, `2 operands`."""
     return f"{count} {noun}{'s' * (count != 1)}"
-
-
-def _nodes(tree: Node) -> list[Node]:
-    return [child for child in tree.children if child is not None and not isinstance(child, Token)]
-
-
-def _token(tree: Node) -> Token:
-    token = tree.children[0]
-    assert isinstance(token, Token)
-    return token

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 
@@ -34,6 +35,18 @@ def lark() -> Lark:
     )
 
 
+def nodes(tree: Node) -> list[Node]:
+    """The parts of a tree that are trees themselves."""
+    return [child for child in tree.children if child is not None and not isinstance(child, Token)]
+
+
+def first_token(tree: Node) -> Token:
+    """The word that a tree begins with."""
+    token = tree.children[0]
+    assert isinstance(token, Token)
+    return token
+
+
 Place = Callable[[int, int], Span]
 """From two positions in the parsed text to a place in a file."""
 
@@ -49,11 +62,11 @@ def parse(
     try:
         return lark().parse(text, start=start)
     except UnexpectedInput as problem:
-        _report(problem, text, place, report, after)
+        _report(problem, text, start, place, report, after)
         return None
 
 
-def _report(problem: UnexpectedInput, text: str, place: Place, report: Report, after: str) -> None:
+def _report(problem: UnexpectedInput, text: str, start: str, place: Place, report: Report, after: str) -> None:
     token = getattr(problem, "token", None)
     at = problem.pos_in_stream if token is None or token.type != "$END" else len(text)
     assert at is not None
@@ -67,8 +80,7 @@ def _report(problem: UnexpectedInput, text: str, place: Place, report: Report, a
             'write the closing `"`',
         )
         return
-    interactive = problem.interactive_parser  # type: ignore[attr-defined]  # set by lark's LALR parser
-    expected = frozenset(interactive.accepts())
+    expected = _expected(text, start)
     shown = f"`{found}`" if found else after
     report.error(
         "E001",
@@ -76,6 +88,27 @@ def _report(problem: UnexpectedInput, text: str, place: Place, report: Report, a
         span,
         _hint(found, expected),
     )
+
+
+def _expected(text: str, start: str) -> frozenset[str]:
+    """The tokens that could have stood where the error is.
+
+    When the error is raised, the parser has already reduced what stands before, in the hope that the token fits; so the
+    text is read again up to the token before it.
+    """
+    tokens: list[Token] = []
+    with suppress(UnexpectedInput):
+        tokens.extend(lark().parse_interactive(text, start).iter_parse())
+    parser = lark().parse_interactive(text, start)
+    for token in tokens[:-1]:
+        parser.feed_token(token)
+    if tokens:
+        ahead = parser.copy()
+        with suppress(UnexpectedInput):
+            ahead.feed_token(tokens[-1])
+            parser = ahead
+    accepts: Callable[[], set[str]] = parser.accepts
+    return frozenset(accepts())
 
 
 def _word_at(text: str, at: int) -> str:

@@ -13,7 +13,7 @@ from ..target import FLOAT_FLAGS
 from .cases import read_given
 from .diagnostics import Report, did_you_mean
 from .formulas import FormulaReader
-from .grammar import Node
+from .grammar import Node, nodes
 from .modules import Statement
 from .names import CALLABLE, TYPE_NAMES, ModuleNames, Scope, type_named
 from .syntax import (
@@ -104,7 +104,7 @@ class RuleReader:
     def _parameters(self) -> list[list[tuple[str, Op | int]]]:
         """For each parameter its values, with its name."""
         found: dict[str, list[tuple[str, Op | int]]] = {}
-        for choice in _nodes(self.choices) if self.choices is not None else ():
+        for choice in nodes(self.choices) if self.choices is not None else ():
             token, *values = choice.children
             assert isinstance(token, Token)
             name = str(token)
@@ -139,7 +139,7 @@ class RuleReader:
 
     def _instance(self, values: tuple[tuple[str, Op | int], ...]) -> Instance:
         scope = Scope(self.names, parameters=dict(values))
-        left_tree, right_tree = _nodes(self.sides)
+        left_tree, right_tree = nodes(self.sides)
         left = TermReader(self.statement, scope, self.report, Side.LEFT).term(left_tree)
         self._check_root(left)
         scope.bound = bound_names(left)
@@ -160,7 +160,7 @@ class RuleReader:
         clause = self._single("when")
         if clause is None:
             return None
-        return FormulaReader(self.statement, scope, self.report).formula(_nodes(clause)[0])
+        return FormulaReader(self.statement, scope, self.report).formula(nodes(clause)[0])
 
     def _lets(self, scope: Scope) -> Iterator[tuple[str, Term]]:
         for clause in self.clauses.lets:
@@ -177,7 +177,7 @@ class RuleReader:
 
     def _on(self) -> Iterator[OnType]:
         clause = self._single("on")
-        for tree in _nodes(clause) if clause is not None else ():
+        for tree in nodes(clause) if clause is not None else ():
             token, *flags = (part for part in tree.children if part is not None)
             name = str(token)
             dtype = type_named(name)
@@ -197,13 +197,13 @@ class RuleReader:
             return None
         values = tuple(options[0] for options in self._parameters() if options)
         scope = Scope(self.names, parameters=dict(values))
-        left = TermReader(self.statement, scope, self.report, Side.LEFT).term(_nodes(self.sides)[0])
+        left = TermReader(self.statement, scope, self.report, Side.LEFT).term(nodes(self.sides)[0])
         scope.bound = bound_names(left)
-        return FormulaReader(self.statement, scope, self.report).formula(_nodes(clause)[0])
+        return FormulaReader(self.statement, scope, self.report).formula(nodes(clause)[0])
 
     def _case(self, clause: Node) -> Case:
-        parts = _nodes(clause)
-        scope = Scope(self.names, free=True)
+        parts = nodes(clause)
+        scope = Scope(ModuleNames(), free=True)
         reader = TermReader(self.statement, scope, self.report, Side.CASE)
         given = read_given(self.statement, parts[-1], self.report) if parts[-1].data == "given" else ()
         after = reader.term(parts[1]) if clause.data == "test" else None
@@ -219,7 +219,3 @@ class RuleReader:
         if not any(case.after is None for case in cases):
             self.report.error("E061", f"the guarded rule `{name}` has no `keep`", self.span(name),
                               "show an expression on which its guard says no: `keep A`")  # fmt: skip
-
-
-def _nodes(tree: Node) -> list[Node]:
-    return [child for child in tree.children if child is not None and not isinstance(child, Token)]

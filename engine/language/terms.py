@@ -12,7 +12,7 @@ from ..ops import Op
 from .builtins import BUILTINS
 from .diagnostics import Report, did_you_mean
 from .formulas import FormulaReader, Sort, counted
-from .grammar import Node
+from .grammar import Node, first_token, nodes
 from .modules import Statement
 from .names import BRACKETS, CALLABLE, INFIX, OPERANDS, Scope, number, type_named
 from .syntax import (
@@ -71,7 +71,7 @@ class TermReader:
             case "name":
                 return self._name(str(tree.children[0]), span)
             case "literal":
-                return Literal(number(_token(tree)), span)
+                return Literal(number(first_token(tree)), span)
             case "infix":
                 return self._infix(tree)
             case "prefix":
@@ -86,7 +86,7 @@ class TermReader:
             case "chain":
                 return self._chain(tree)
             case "vec":
-                return Lanes(tuple(self._element(part) for part in _nodes(tree)), span)
+                return Lanes(tuple(self._element(part) for part in nodes(tree)), span)
             case "compute":
                 return self._compute(tree)
             case _:
@@ -182,7 +182,7 @@ class TermReader:
         sign, operand = tree.children
         assert not isinstance(operand, Token)
         if sign == "-" and operand.data == "literal" and operand.children[0] not in ("true", "false"):
-            return Literal(-number(_token(operand)), self.span(tree))
+            return Literal(-number(first_token(operand)), self.span(tree))
         return Apply(
             ops.NEG if sign == "-" else ops.NOT,
             (),
@@ -215,8 +215,8 @@ class TermReader:
         self.report.error("E011", f"unknown operator `{name}`", span, hint)
 
     def _call(self, tree: Node) -> Term:
-        span, parts = self.span(tree), _nodes(tree)
-        operands = next((_nodes(part) for part in parts if part.data == "operands"), [])
+        span, parts = self.span(tree), nodes(tree)
+        operands = next((nodes(part) for part in parts if part.data == "operands"), [])
         brackets = next((part for part in parts if part.data == "brackets"), None)
         dtype = type_named(str(parts[0].children[0]))
         if dtype is not None and str(parts[0].children[0]) not in self.scope.parameters:
@@ -273,7 +273,7 @@ class TermReader:
 
     def _brackets(self, op: Op, brackets: Node | None, span: Span) -> tuple[Attr, ...]:
         kinds, needed = BRACKETS.get(op.name, ((), 0))
-        given = [] if brackets is None else _nodes(brackets)
+        given = [] if brackets is None else nodes(brackets)
         if len(given) > len(kinds):
             assert brackets is not None
             some = (
@@ -304,14 +304,14 @@ class TermReader:
                 self.report.error(
                     "E052",
                     f"`{name}` already names something else",
-                    self.span(_token(tree)),
+                    self.span(first_token(tree)),
                 )
             self.scope.kind(name)
             self.scope.nodes.add(name)
         return Bind(name, self.term(inner), span)
 
     def _chain(self, tree: Node) -> Term:
-        span, (operator, chained) = self.span(tree), _nodes(tree)
+        span, (operator, chained) = self.span(tree), nodes(tree)
         op = self._operator(operator)
         self._only(Side.LEFT, "a chain", span, "apply the operator: `add(x, y)`")
         if op is not None and not op.associative:
@@ -320,7 +320,7 @@ class TermReader:
                 f"`{op.name}` is not associative, it makes no chains",
                 self.span(operator),
             )
-        parts = _nodes(chained)
+        parts = nodes(chained)
         terms = tuple(self.term(part) for part in parts if part.data != "pack")
         rests = [part for part in parts if part.data == "pack"]
         rest = self._rest(rests, parts) if rests else None
@@ -334,7 +334,7 @@ class TermReader:
                 "the rest of a chain stands once, at the end",
                 self.span(rests[0]),
             )
-        named = self.term(_nodes(rests[-1])[0])
+        named = self.term(nodes(rests[-1])[0])
         if isinstance(named, Var) and named.kind is VarKind.ANY:
             return named
         self.report.error(
@@ -347,7 +347,7 @@ class TermReader:
     # --- several operands, lanes -------------------------------------------------------------------------------------
 
     def _pack(self, tree: Node) -> Term:
-        span, inner = self.span(tree), _nodes(tree)[0]
+        span, inner = self.span(tree), nodes(tree)[0]
         if self.side is Side.LEFT:
             named = self.term(inner)
             if isinstance(named, Var) and named.kind is VarKind.ANY:
@@ -371,8 +371,7 @@ class TermReader:
     def _element(self, tree: Node) -> Term:
         if tree.data != "comprehension":
             return self.term(tree)
-        inner, counter, low_tree, high_tree = tree.children
-        assert isinstance(inner, type(tree)) and isinstance(low_tree, type(tree)) and isinstance(high_tree, type(tree))
+        (inner, low_tree, high_tree), counter = nodes(tree), tree.children[1]
         low = self.formulas.formula(low_tree)
         high = self._count(high_tree)
         self.scope.counters.append(str(counter))
@@ -390,7 +389,7 @@ class TermReader:
 
     def _compute(self, tree: Node) -> Term:
         span = self.span(tree)
-        formula = self.formulas.formula(_nodes(tree)[0])
+        formula = self.formulas.formula(nodes(tree)[0])
         if self.side is Side.LEFT and not self._is_number(formula):
             self.report.error("E041", "on the left side `{…}` can only hold numbers, parameters and lane counters", span,
                               "give the constant a name and compare it in `when`")  # fmt: skip
@@ -459,13 +458,3 @@ def formula_names(formula: Formula) -> Iterator[Name]:
                 stack.extend(reversed(here.args))
             case InRange():
                 stack.extend((here.high, here.low, here.value))
-
-
-def _nodes(tree: Node) -> list[Node]:
-    return [child for child in tree.children if child is not None and not isinstance(child, Token)]
-
-
-def _token(tree: Node) -> Token:
-    token = tree.children[0]
-    assert isinstance(token, Token)
-    return token
