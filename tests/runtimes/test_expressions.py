@@ -51,11 +51,15 @@ class Grower:
         self.random = random.Random(seed)
         self.made: dict[DType, list[UOp]] = {leaf.dtype: [leaf] for leaf in leaves}
         self.nodes: list[UOp] = []
+        self.depth = 0
 
     def pick(self, dtype: DType) -> UOp:
-        """A value of the type: a late one more often, so that expressions grow deep; sometimes a constant."""
-        if self.random.random() < 0.2:
+        """A value of the type: a constant, an expression for this place alone, or one that others use too."""
+        kind = self.random.random()
+        if kind < 0.15:
             return self.add(const(dtype, self.random.choice(constants(dtype))))
+        if kind < 0.6 and self.depth < 3:
+            return self.expression(dtype)
         known = self.made[dtype]
         return self.random.choice(known[-4:] if self.random.random() < 0.7 else known)
 
@@ -70,8 +74,13 @@ class Grower:
     def grow(self) -> None:
         """One more expression of a random type."""
         dtype = self.random.choice(TYPES)
-        node = self.random.choice(self.ways(dtype))(dtype)
-        self.made[dtype].append(node)
+        self.made[dtype].append(self.expression(dtype))
+
+    def expression(self, dtype: DType) -> UOp:
+        self.depth += 1
+        node: UOp = self.random.choice(self.ways(dtype))(dtype)
+        self.depth -= 1
+        return node
 
     def ways(self, dtype: DType) -> list:  # type: ignore[type-arg]  # of bound methods
         if dtype.kind == "bool":
@@ -121,7 +130,7 @@ def kernel_of(seed: int) -> tuple[LinearKernel, list[UOp], list[UOp]]:
     inputs = [buffer(count + k, t, ROWS) for k, t in enumerate(TYPES)]
     loads = [make(ops.LOAD, memory, row) for memory in inputs]
     grower = Grower(seed, loads)
-    for _ in range(120):
+    for _ in range(60):
         grower.grow()
     stored = [node for t in TYPES for node in (grower.made[t] * 3)[-3:]]
     outputs = [buffer(k, node.dtype, ROWS) for k, node in enumerate(stored)]
