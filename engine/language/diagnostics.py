@@ -32,6 +32,7 @@ CODES: dict[str, str] = {
     "E024": "wrong kind of argument of a function",
     "E025": "an operator cannot be used like this",
     "E030": "the types do not agree",
+    "E031": "the expression of a test has no type",
     "E040": "a name is not bound by the left side",
     "E041": "a form cannot stand on this side",
     "E042": "a name stands for something else",

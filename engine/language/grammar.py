@@ -10,6 +10,7 @@ from importlib import resources
 
 from lark import Lark, Token, Tree, UnexpectedInput
 from lark.lexer import PatternStr
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from .diagnostics import Report
 from .syntax import Span
@@ -103,7 +104,8 @@ def _expected(text: str, start: str) -> frozenset[str]:
     for token in tokens[:-1]:
         parser.feed_token(token)
     if tokens:
-        ahead = parser.copy()
+        copy: Callable[[], InteractiveParser] = parser.copy
+        ahead = copy()
         with suppress(UnexpectedInput):
             ahead.feed_token(tokens[-1])
             parser = ahead

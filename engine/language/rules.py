@@ -12,6 +12,8 @@ from ..ops import Op
 from ..target import FLOAT_FLAGS
 from .cases import read_given
 from .diagnostics import Report, did_you_mean
+from .drafts import TermError, build_term
+from .expressions import default_type, free_names
 from .formulas import FormulaReader
 from .grammar import Node, nodes
 from .modules import Statement
@@ -30,6 +32,7 @@ from .syntax import (
     Term,
 )
 from .terms import Side, TermReader, bound_names
+from .types import TypeConflict, check_types
 
 CLASSES = ("index", "int", "uint", "sint", "bool", "float")
 """What an `on` clause may name beside the types."""
@@ -84,16 +87,45 @@ class RuleReader:
 
     def read(self) -> Rule:
         """The rule; complete only if nothing was reported."""
+        before = self.report.errors
         instances = tuple(self._instance(values) for values in product(*self._parameters()))
-        on = tuple(self._on())
-        cases = tuple(self._case(case) for case in self.clauses.cases)
-        self._require_cases(cases)
         because = self._single("because")
-        return Rule(
-            self.id, self.statement.block.doc, instances, on, self._single("ordered") is not None, cases,
-            self._decreases(), str(because.children[0])[1:-1] if because is not None else None,
-            self.statement.block.head, self.statement.text(self.sides),
-        )  # fmt: skip
+        rule = Rule(
+            id=self.id,
+            doc=self.statement.block.doc,
+            instances=instances,
+            on=tuple(self._on()),
+            ordered=self._single("ordered") is not None,
+            cases=tuple(self._case(case) for case in self.clauses.cases),
+            decreases=self._decreases(),
+            because=str(because.children[0])[1:-1] if because is not None else None,
+            span=self.span(self.statement.name),
+            text=self.statement.text(self.sides),
+        )
+        if self.report.errors == before:
+            self._check_types(rule)
+        self._require_cases(rule.cases)
+        return rule
+
+    def _check_types(self, rule: Rule) -> None:
+        for instance in rule.instances:
+            try:
+                check_types(instance, rule.on)
+            except TypeConflict as conflict:
+                values = ", ".join(f"{name} = {value}" for name, value in instance.bindings)
+                hint = f"with {values}" if values else None
+                self.report.error("E030", conflict.problem, conflict.span, hint)
+                break
+        for case in rule.cases:
+            names = free_names(case.given, (term for term in (case.before, case.after) if term), default_type(rule))
+            try:
+                before = build_term(case.before, names)
+                if case.after is not None:
+                    build_term(
+                        case.after, names, before.dtype if before.dtype.kind not in ("void", "pointer") else None
+                    )
+            except TermError as problem:
+                self.report.error("E031", problem.problem, problem.span)
 
     def _single(self, kind: str) -> Node | None:
         part = self.clauses.single.get(kind)
