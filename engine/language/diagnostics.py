@@ -7,9 +7,19 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 
-from ..errors import RulewrightError
-from .sources import RuleSource
+from .sources import RuleError, RuleSource
 from .syntax import Span
+
+__all__ = [
+    "CODES",
+    "Diagnostic",
+    "Report",
+    "RuleError",
+    "RuleSyntaxError",
+    "Severity",
+    "did_you_mean",
+    "format_text",
+]
 
 CODES: dict[str, str] = {
     "E001": "the text does not follow the grammar",
@@ -45,7 +55,7 @@ CODES: dict[str, str] = {
     "E060": "a guarded rule without a test",
     "E061": "a guarded rule without a near miss",
     "E070": "definitions go in a circle",
-    "E071": "an empty choice",
+    "E071": "no value is possible",
     "W001": "a declared name is never used",
     "W002": "a doc line documents nothing",
 }
@@ -107,10 +117,6 @@ class Report:
                 key=lambda d: (order[d.span.file], d.span.line, d.span.column, d.code),
             )
         )
-
-
-class RuleError(RulewrightError):
-    """Something about rules that their author can correct."""
 
 
 class RuleSyntaxError(RuleError):

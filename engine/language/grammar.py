@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 
-from lark import Lark, Token, Tree, UnexpectedInput
+from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 from lark.lexer import PatternStr
-from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from .diagnostics import Report
 from .syntax import Span
@@ -61,10 +59,32 @@ def parse(
 ) -> Node | None:
     """The tree of `text`, or None with a finding in `report`. `after` says what follows the text."""
     try:
-        return lark().parse(text, start=start)
+        tree = lark().parse(text, start=start)
     except UnexpectedInput as problem:
         _report(problem, text, start, place, report, after)
         return None
+    deep = _too_deep(tree, lists_lean=start == "expression_statement")
+    if deep is not None:
+        report.error("E001", f"this is nested more than {DEPTH} deep", place(deep.meta.start_pos, deep.meta.end_pos))
+        return None
+    return tree
+
+
+DEPTH = 120
+"""How deep the text may nest; what reads the trees recurses."""
+
+
+def _too_deep(tree: Node, lists_lean: bool) -> Node | None:
+    """A part nested deeper than DEPTH. With `lists_lean` a long sum `a + b + c + …` is one level."""
+    stack = [(tree, 0)]
+    while stack:
+        here, depth = stack.pop()
+        if depth > DEPTH:
+            return here
+        for position, part in enumerate(nodes(here)):
+            leans = lists_lean and here.data == part.data == "infix" and position == 0
+            stack.append((part, depth + (not leans)))
+    return None
 
 
 def _report(problem: UnexpectedInput, text: str, start: str, place: Place, report: Report, after: str) -> None:
@@ -98,17 +118,16 @@ def _expected(text: str, start: str) -> frozenset[str]:
     text is read again up to the token before it.
     """
     tokens: list[Token] = []
-    with suppress(UnexpectedInput):
+    try:
         tokens.extend(lark().parse_interactive(text, start).iter_parse())
+    except UnexpectedToken as problem:
+        if tokens and problem.token is tokens[-1]:
+            tokens.pop()
+    except UnexpectedInput:
+        pass  # what stands there is no token
     parser = lark().parse_interactive(text, start)
-    for token in tokens[:-1]:
+    for token in tokens:
         parser.feed_token(token)
-    if tokens:
-        copy: Callable[[], InteractiveParser] = parser.copy
-        ahead = copy()
-        with suppress(UnexpectedInput):
-            ahead.feed_token(tokens[-1])
-            parser = ahead
     accepts: Callable[[], set[str]] = parser.accepts
     return frozenset(accepts())
 
@@ -161,7 +180,7 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
 _PHRASES = {
     "NAME": "a name", "KEBAB": "a name", "INT": "a number", "FLOAT": "a number", "STRING": "a string",
     "WORD_VALUE": "a value", "COMPARE": "a comparison", "SLASHES": "an operator", "SHIFT": "an operator",
-    "$END": "the end", "LBRACE": "`{`", "RBRACE": "`}`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`",
+    "$END": "the end of the statement", "LBRACE": "`{`", "RBRACE": "`}`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`",
 }  # fmt: skip
 
 
@@ -174,8 +193,8 @@ def _in_words(expected: Iterable[str]) -> str:
             phrases.append(phrase)
             left -= covered
     signs = sorted({_phrase(token) for token in left})
-    if len(signs) + len(phrases) > 1 and "the end" in signs:
-        signs.remove("the end")
+    if len(signs) + len(phrases) > 1 and "the end of the statement" in signs:
+        signs.remove("the end of the statement")
     words = signs + phrases
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 

@@ -95,13 +95,16 @@ class _Assembly:
         return self.result
 
     def _block(self, block: Block, follows: str) -> None:
-        if block.keyword not in ("rule", "") and self.open is not None:
-            if block.keyword not in ("group", "pipeline") and not self.unsure:
-                self.report.error("E002", f"`{block.keyword}` cannot stand inside a group", block.head,
-                                  "declarations hold for the whole module; put them before the groups",
-                                  ("the group that is open begins here", self.open.statement.block.head))  # fmt: skip
-                self.open = None
+        if block.keyword in ("group", "pipeline"):
             self._close_missing()
+        elif block.keyword not in ("rule", "") and self.open is not None and not self.unsure:
+            self.report.error(
+                "E002",
+                f"`{block.keyword}` cannot stand inside a group",
+                block.head,
+                "declarations hold for the whole module: put them before the groups",
+                ("the group that is open begins here", self.open.statement.block.head),
+            )
         if not block.keyword:
             span = block.span(0, len(block.text.split()[0]))
             self.report.error("E001", "expected a statement: `module`, `use`, `vars`, `consts`, `types`, `args`, "

@@ -41,9 +41,11 @@ class _Resolver:
         for module in self.by_name.values():
             for text in module.groups:
                 self._group(text, self.names[module.name], groups)
-            self._unused(module)
         pipelines = [statement for module in self.by_name.values() for statement in module.pipelines]
-        return RuleBook(groups, resolve_pipelines(pipelines, groups, self.report))
+        book = RuleBook(groups, resolve_pipelines(pipelines, groups, self.report))
+        for module in self.by_name.values():
+            self._unused(module)
+        return book
 
     def _register(self, module: Module) -> None:
         other = self.by_name.get(module.name)
@@ -178,8 +180,9 @@ class _Resolver:
                 names.externs.setdefault(name, function)
 
     def _unused(self, module: Module) -> None:
+        """Warns of names that no rule uses; said of a broken file that might be wrong."""
         names = self.names[module.name]
-        for name, declared in names.declared.items():
+        for name, declared in names.declared.items() if not self.report.errors else ():
             if name not in names.used:
                 self.report.warning("W001", f"`{name}` is declared but never used", declared.span)
 

@@ -18,19 +18,7 @@ from .formulas import FormulaReader
 from .grammar import Node, nodes
 from .modules import Statement
 from .names import CALLABLE, TYPE_NAMES, ModuleNames, Scope, type_named
-from .syntax import (
-    Apply,
-    Bind,
-    Case,
-    Chain,
-    Formula,
-    Instance,
-    Lanes,
-    OnType,
-    Rule,
-    Span,
-    Term,
-)
+from .syntax import Bind, Case, Formula, Instance, OnType, Rule, Span, Term, Var, VarKind
 from .terms import Side, TermReader, bound_names
 from .types import TypeConflict, check_types
 
@@ -173,20 +161,26 @@ class RuleReader:
         scope = Scope(self.names, parameters=dict(values))
         left_tree, right_tree = nodes(self.sides)
         left = TermReader(self.statement, scope, self.report, Side.LEFT).term(left_tree)
-        self._check_root(left)
+        self._check_root(left, left_tree)
         scope.bound = bound_names(left)
         when = self._when(scope)
         lets = tuple(self._lets(scope))
         right = TermReader(self.statement, scope, self.report, Side.RIGHT).term(right_tree)
         return Instance(values, left, right, lets, when)
 
-    def _check_root(self, left: Term) -> None:
-        root = left
-        while isinstance(root, Bind):
-            root = root.term
-        if not isinstance(root, Apply | Lanes | Chain) and not self.report.errors:
-            self.report.error("E043", "the left side must be an operator on something", left.span,
-                              "a rule for every node would never end")  # fmt: skip
+    def _check_root(self, left: Term, tree: Node) -> None:
+        while tree.data == "bind":
+            (tree,) = nodes(tree)
+        while isinstance(left, Bind):
+            left = left.term
+        plain = isinstance(left, Var) and left.kind is VarKind.ANY
+        if plain or tree.data in ("wildcard", "literal", "compute"):
+            self.report.error(
+                "E043",
+                "the left side must be an operator on something",
+                self.span(tree),
+                "a rule for every node would never end",
+            )
 
     def _when(self, scope: Scope) -> Formula | None:
         clause = self._single("when")

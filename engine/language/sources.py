@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ..errors import RulewrightError
 from .syntax import Span
+
+
+class RuleError(RulewrightError):
+    """Something about rules that their author can correct."""
 
 
 @dataclass(frozen=True)
@@ -46,5 +51,14 @@ class RuleSource:
 
 
 def read_sources(paths: Iterable[str | Path]) -> list[RuleSource]:
-    """The rule files at these paths. Raises OSError where one cannot be read."""
-    return [RuleSource(str(path), Path(path).read_text(encoding="utf-8")) for path in paths]
+    """The rule files at these paths. Raises RuleError naming a file that cannot be read, and why."""
+    return [RuleSource(str(path), _read(Path(path))) for path in paths]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise RuleError(f"cannot read the rule file {path}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise RuleError(f"the rule file {path} is not UTF-8 text (byte {problem.start})") from None
