@@ -19,6 +19,7 @@ __all__ = [
     "Severity",
     "did_you_mean",
     "format_text",
+    "known",
 ]
 
 CODES: dict[str, str] = {
@@ -137,6 +138,12 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """A hint with the most similar candidate, or None where none is similar."""
     close = get_close_matches(name, sorted(set(candidates)), n=1)
     return f"did you mean `{close[0]}`?" if close else None
+
+
+def known(names: Iterable[str]) -> str | None:
+    """A hint that lists what there is, where that is short."""
+    listed = sorted(set(names))
+    return f"there is {', '.join(f'`{name}`' for name in listed)}" if 0 < len(listed) <= 6 else None
 
 
 def format_text(diagnostic: Diagnostic, sources: RuleSource | Mapping[str, RuleSource]) -> str:

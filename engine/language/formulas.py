@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from lark import Token
@@ -342,16 +342,16 @@ class FormulaReader:
             return TypeName(dtype, span)
         if name in SCALAR and kind in ("operator", "arg"):
             return SCALAR[name]
-        if kind == "type":
-            self.report.error("E014", f"unknown type `{name}`", span,
-                              did_you_mean(name, [*TYPE_NAMES, *self.scope.visible()]))  # fmt: skip
-        elif kind == "operator":
-            self.report.error("E011", f"unknown operator `{name}`", span,
-                              did_you_mean(name, [*SCALAR, *self.scope.visible()]))  # fmt: skip
+        if dtype is not None or name in SCALAR:
+            self._wrong_attr(kind, span)
         else:
-            hint = did_you_mean(name, self.scope.visible())
-            self.report.error("E010", f"unknown name `{name}`", span, hint or "declare it with `args`")
+            self._unknown_attr(name, kind, span)
         return Number(0, span)
+
+    def _unknown_attr(self, name: str, kind: str, span: Span) -> None:
+        code, what, known = _UNKNOWN.get(kind, ("E010", "name", ()))
+        hint = did_you_mean(name, [*known, *self.scope.visible()])
+        self.report.error(code, f"unknown {what} `{name}`", span, hint or "declare it with `args`")
 
     def _attr_known(self, name: str, sort: Sort, kind: str, span: Span) -> Attr:
         self.require_bound(name, span)
@@ -384,6 +384,12 @@ _WANTED: dict[Argument, str] = {
     "type": "a type", "type or node": "a type or a name", "text": "a string", "operator": "the name of an operator",
     "value": "a value",
 }  # fmt: skip
+
+
+_UNKNOWN: dict[str, tuple[str, str, Iterable[str]]] = {
+    "type": ("E014", "type", TYPE_NAMES),
+    "operator": ("E011", "operator", SCALAR),
+}
 
 
 def counted(count: int, noun: str) -> str:

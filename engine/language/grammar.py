@@ -102,13 +102,12 @@ def _report(problem: UnexpectedInput, text: str, start: str, place: Place, repor
         )
         return
     expected = _expected(text, start)
+    if found == "}" and expected == {"$END"}:
+        report.error("E003", "this `}` closes nothing", span)
+        return
     shown = f"`{found}`" if found else after
-    report.error(
-        "E001",
-        f"expected {_in_words(expected)}, found {shown}",
-        span,
-        _hint(found, expected),
-    )
+    hint = _hint(found, expected) or _HINTS.get(text[max(at - 1, 0) : at] + found)
+    report.error("E001", f"expected {_in_words(expected)}, found {shown}", span, hint)
 
 
 def _expected(text: str, start: str) -> frozenset[str]:
@@ -139,11 +138,17 @@ def _word_at(text: str, at: int) -> str:
 
 
 def _hint(found: str, expected: frozenset[str]) -> str | None:
+    if expected & {"NAME", "KEBAB"} and "LPAR" not in expected and _is_reserved(found):
+        return f"`{found}` is a word of the language and cannot be a name"
     if found == "=" and "COMPARE" in expected:
         return "`==` compares"
     if found in ("<", ">", "<=", ">=", "==", "!=") and "STAR" in expected:
         return "comparisons do not chain: write `a < b and b < c`, or `b in a..c`"
     return _HINTS.get(found)
+
+
+def _is_reserved(word: str) -> bool:
+    return word.isidentifier() and re.fullmatch(lark().get_terminal("NAME").pattern.value, word) is None
 
 
 _HINTS = {

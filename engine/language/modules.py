@@ -64,6 +64,7 @@ class Module:
     name: str
     doc: str = ""
     named: Span | None = None
+    broken: list[Block] = field(default_factory=list)  # declarations that do not parse
     uses: list[Statement] = field(default_factory=list)
     names: list[Statement] = field(default_factory=list)
     families: list[Statement] = field(default_factory=list)
@@ -116,6 +117,8 @@ class _Assembly:
             self._statement(Statement(block, tree))
         elif block.keyword in ("rule", "group"):
             self.unsure = True
+        else:
+            self.result.broken.append(block)
 
     def _statement(self, statement: Statement) -> None:
         match statement.block.keyword:

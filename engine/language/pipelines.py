@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lark import Token
 
-from .diagnostics import Report, did_you_mean
+from .diagnostics import Report, did_you_mean, known
 from .modules import Statement
 from .syntax import Group, Pipeline, Stage
 
@@ -94,7 +94,7 @@ class _Resolver:
             self.report.error("E015", f"`{word}` is a group: say how to apply it", statement.span(word),
                               f"`fix({word})` or `once({word})`")  # fmt: skip
         else:
-            hint = did_you_mean(str(word), self.texts)
+            hint = did_you_mean(str(word), self.texts) or known(self.texts)
             self.report.error("E015", f"unknown pipeline `{word}`", statement.span(word), hint)
         return ()
 
@@ -105,6 +105,7 @@ class _Resolver:
             return (str(word),)
         if str(word) in self.texts:
             return tuple(group for stage in self.stages(str(word)) for group in stage.groups)
-        hint = did_you_mean(str(word), [*self.groups, *self.texts])
+        names = [*self.groups, *self.texts]
+        hint = did_you_mean(str(word), names) or known(names)
         self.report.error("E015", f"unknown group or pipeline `{word}`", statement.span(word), hint)
         return ()

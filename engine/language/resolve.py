@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from lark import Token
 
 from ..ops import Op
-from .diagnostics import Report, did_you_mean
+from .blocks import Block
+from .diagnostics import Report, did_you_mean, known
 from .externs import EXTERNS
 from .formulas import FormulaReader
 from .modules import GroupText, Module, Statement
@@ -76,6 +78,17 @@ class _Resolver:
                 )
         for statement in module.externs:
             self._extern(statement, names)
+        for block in module.broken:
+            self._guess(block, names)
+
+    def _guess(self, block: Block, names: ModuleNames) -> None:
+        """What a broken declaration probably declares, so that its error is the only one."""
+        words = re.findall(r"[A-Za-z_]\w*", block.text)[1:]
+        if block.keyword == "family":
+            names.families.update((word, ()) for word in words[:1])
+        elif block.keyword in ("vars", "consts", "types", "args"):
+            for word in words:
+                names.declared.setdefault(word, Declared(VarKind(block.keyword), block.head))
 
     def _declare_name(self, name: str, declared: Declared, names: ModuleNames) -> None:
         first = names.declared.get(name)
@@ -170,8 +183,9 @@ class _Resolver:
             for token in statement.tree.children:
                 assert isinstance(token, Token)
                 if str(token) not in self.by_name:
-                    self.report.error("E017", f"unknown module `{token}`", statement.span(token),
-                                      did_you_mean(str(token), self.by_name))  # fmt: skip
+                    others = set(self.by_name) - {module.name}
+                    hint = did_you_mean(str(token), others) or known(others)
+                    self.report.error("E017", f"unknown module `{token}`", statement.span(token), hint)
         names = self.names[module.name]
         for used in self._used(module):
             for name, family in self._own_families(used).items():

@@ -160,13 +160,19 @@ class RuleReader:
     def _instance(self, values: tuple[tuple[str, Op | int], ...]) -> Instance:
         scope = Scope(self.names, parameters=dict(values))
         left_tree, right_tree = nodes(self.sides)
-        left = TermReader(self.statement, scope, self.report, Side.LEFT).term(left_tree)
+        left = self._left(left_tree, scope)
         self._check_root(left, left_tree)
-        scope.bound = bound_names(left)
         when = self._when(scope)
         lets = tuple(self._lets(scope))
         right = TermReader(self.statement, scope, self.report, Side.RIGHT).term(right_tree)
         return Instance(values, left, right, lets, when)
+
+    def _left(self, tree: Node, scope: Scope) -> Term:
+        """The left side; what it binds goes to `scope`, unless it is broken: then nobody knows."""
+        before = self.report.errors
+        left = TermReader(self.statement, scope, self.report, Side.LEFT).term(tree)
+        scope.bound = bound_names(left) if self.report.errors == before else None
+        return left
 
     def _check_root(self, left: Term, tree: Node) -> None:
         while tree.data == "bind":
@@ -223,8 +229,7 @@ class RuleReader:
             return None
         values = tuple(options[0] for options in self._parameters() if options)
         scope = Scope(self.names, parameters=dict(values))
-        left = TermReader(self.statement, scope, self.report, Side.LEFT).term(nodes(self.sides)[0])
-        scope.bound = bound_names(left)
+        self._left(nodes(self.sides)[0], scope)
         return FormulaReader(self.statement, scope, self.report).formula(nodes(clause)[0])
 
     def _case(self, clause: Node) -> Case:

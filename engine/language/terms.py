@@ -268,7 +268,7 @@ class TermReader:
         if high is None:
             wanted = f"at least {counted(low, 'operand')}"
         else:
-            wanted = counted(low, "operand") if low == high else f"{low} to {high} operands"
+            wanted = counted(low, "operand") if low == high else f"{low} or {high} operands"
         self.report.error("E020", f"`{op.name}` takes {wanted}, got {count}", span)
 
     def _brackets(self, op: Op, brackets: Node | None, span: Span) -> tuple[Attr, ...]:
