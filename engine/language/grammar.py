@@ -23,15 +23,17 @@ STARTS = (
 
 @lru_cache(maxsize=1)
 def lark() -> Lark:
-    """The parser. LALR(1): building it fails if the grammar has a conflict."""
+    """The parser, made once."""
+    return build()
+
+
+def build(debug: bool = False, strict: bool = False) -> Lark:
+    """A new parser. With `debug` lark logs every conflict that it resolves, with `strict` it refuses them."""
     text = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(
-        text,
-        parser="lalr",
-        start=list(STARTS),
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
+        text, parser="lalr", start=list(STARTS), propagate_positions=True, maybe_placeholders=True,
+        debug=debug, strict=strict,
+    )  # fmt: skip
 
 
 def nodes(tree: Node) -> list[Node]:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from lark import Token
 
-from ..ops import Op
 from .blocks import Block
 from .diagnostics import Report, did_you_mean, known
 from .externs import EXTERNS
+from .families import resolve_families
 from .formulas import FormulaReader
 from .modules import GroupText, Module, Statement
-from .names import CALLABLE, Declared, Extern, ModuleNames, Scope
+from .names import Declared, Extern, ModuleNames, Scope
 from .pipelines import resolve_pipelines
 from .rules import RuleReader
 from .syntax import Group, Rule, RuleBook, Span, VarKind
@@ -35,17 +35,22 @@ class _Resolver:
             self._register(module)
         for module in self.by_name.values():
             self._declare(module, self.names[module.name])
-        for module in self.by_name.values():
-            self._families(module, set())
-        for module in self.by_name.values():
-            self._uses(module)
+        modules = list(self.by_name.values())
+        uses = {module.name: self._uses(module) for module in modules}
+        families = resolve_families(modules, uses, self.report)
+        functions = {module.name: self.names[module.name].externs for module in modules}
+        for module in modules:
+            names = self.names[module.name]
+            names.families |= families[module.name]
+            for used in uses[module.name]:
+                names.externs = {**functions[used.name], **names.externs}
         groups: dict[str, Group] = {}
-        for module in self.by_name.values():
+        for module in modules:
             for text in module.groups:
                 self._group(text, self.names[module.name], groups)
-        pipelines = [statement for module in self.by_name.values() for statement in module.pipelines]
+        pipelines = [statement for module in modules for statement in module.pipelines]
         book = RuleBook(groups, resolve_pipelines(pipelines, groups, self.report))
-        for module in self.by_name.values():
+        for module in modules:
             self._unused(module)
         return book
 
@@ -119,79 +124,20 @@ class _Resolver:
             scope = Scope(ModuleNames(externs=names.externs), numbers=set(words))
             FormulaReader(statement, scope, self.report).formula(formula)
 
-    def _families(self, module: Module, open_: set[str]) -> None:
-        """Reads the families of a module, in whatever order they stand."""
-        texts: dict[str, Statement] = {}
-        names = self.names[module.name]
-        for statement in module.families:
-            name = str(statement.name)
-            if name in texts or name in CALLABLE:
-                what = "an operator has this name" if name in CALLABLE else f"the family `{name}` is already declared"
-                related = ("the first declaration", texts[name].span(texts[name].name)) if name in texts else None
-                self.report.error("E052", what, statement.span(statement.name), related=related)
-            else:
-                texts[name] = statement
-        imported = {name: ops for used in self._used(module) for name, ops in self._own_families(used).items()}
-        for name in texts:
-            self._family(name, texts, imported, names, [])
-
-    def _own_families(self, module: Module) -> dict[str, tuple[Op, ...]]:
-        own = {str(statement.name) for statement in module.families}
-        return {name: ops for name, ops in self.names[module.name].families.items() if name in own}
-
-    def _family(self, name: str, texts: dict[str, Statement], imported: dict[str, tuple[Op, ...]],
-                names: ModuleNames, path: list[str]) -> tuple[Op, ...]:  # fmt: skip
-        if name in names.families:
-            return names.families[name]
-        statement = texts[name]
-        if name in path:
-            circle = " -> ".join([*path[path.index(name) :], name])
-            self.report.error(
-                "E070",
-                f"families name each other in a circle: {circle}",
-                statement.span(statement.name),
-            )
-            return ()
-        found: dict[Op, None] = {}
-        for part in statement.tree.children[1:]:
-            assert part is not None and not isinstance(part, Token)
-            word = str(part.children[0])
-            if word in CALLABLE:
-                found[CALLABLE[word]] = None
-            elif word in texts:
-                found.update(dict.fromkeys(self._family(word, texts, imported, names, [*path, name])))
-            elif word in imported:
-                found.update(dict.fromkeys(imported[word]))
-            else:
-                hint = did_you_mean(word, [*CALLABLE, *texts, *imported])
-                self.report.error(
-                    "E011",
-                    f"unknown operator or family `{word}`",
-                    statement.span(part),
-                    hint,
-                )
-        names.families[name] = tuple(found)
-        return names.families[name]
-
-    def _used(self, module: Module) -> list[Module]:
-        words = [str(token) for statement in module.uses for token in statement.tree.children]
-        return [self.by_name[word] for word in words if word in self.by_name and word != module.name]
-
-    def _uses(self, module: Module) -> None:
-        """A module sees the families and functions of the modules that it uses; its own hide theirs."""
+    def _uses(self, module: Module) -> list[Module]:
+        """The modules whose families and functions this one sees."""
+        found = []
         for statement in module.uses:
             for token in statement.tree.children:
                 assert isinstance(token, Token)
-                if str(token) not in self.by_name:
+                used = self.by_name.get(str(token))
+                if used is None:
                     others = set(self.by_name) - {module.name}
                     hint = did_you_mean(str(token), others) or known(others)
                     self.report.error("E017", f"unknown module `{token}`", statement.span(token), hint)
-        names = self.names[module.name]
-        for used in self._used(module):
-            for name, family in self._own_families(used).items():
-                names.families.setdefault(name, family)
-            for name, function in self.names[used.name].externs.items():
-                names.externs.setdefault(name, function)
+                elif used is not module:
+                    found.append(used)
+        return found
 
     def _unused(self, module: Module) -> None:
         """Warns of names that no rule uses; said of a broken file that might be wrong."""
