@@ -1,0 +1,49 @@
+"""The reference of the rule language is true: its examples load, and it lists all functions, operators and codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rulewright.engine.language.builtins import BUILTINS
+from rulewright.engine.language.cases import LOOPS, MEMORY
+from rulewright.engine.language.diagnostics import CODES
+from rulewright.engine.language.names import BRACKETS
+from rulewright.engine.language.parser import RuleSource, load_rules
+from rulewright.engine.ops import OPS
+from rulewright.engine.target import FLOAT_FLAGS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "rule-language.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```rules\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DECLARATIONS = EXAMPLES[0]
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_example_loads(number: int) -> None:
+    text = EXAMPLES[number]
+    if text.startswith("rule "):
+        text = f"{DECLARATIONS}group example {{\n{text}}}\n"
+    load_rules([RuleSource(f"example-{number}.rules", text)])
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) > 10
+
+
+WORDS = [*BUILTINS, *(name for name in BRACKETS if name != "vectorize"), *LOOPS, *MEMORY, *FLOAT_FLAGS]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_word_is_described(word: str) -> None:
+    assert re.search(rf"\b{re.escape(word)}\b", PAGE)
+
+
+def test_signs_are_described() -> None:
+    signs = {op.symbol for op in OPS.values() if op.symbol is not None}
+    assert {sign for sign in signs if f"{sign}" not in PAGE.replace("\\|", "|")} == set()
+
+
+def test_every_code_is_listed() -> None:
+    listed = dict(re.findall(r"^\| ([EW]\d{3}) \| (.*) \|$", PAGE, re.MULTILINE))
+    assert listed == CODES
