@@ -21,7 +21,7 @@ from rulewright.engine.dtypes import DType
 from rulewright.engine.errors import RenderError
 from rulewright.engine.linear import BufferParam, LinearKernel
 from rulewright.engine.ops import AxisKind, BufferArg, Op, RangeArg, SpecialArg, ThreadKind, VarArg
-from rulewright.engine.uop import UOp, buffer, const, make, walk
+from rulewright.engine.uop import UOp, buffer, const, make
 from rulewright.renderers.c import CRenderer
 from rulewright.renderers.cstyle import CStyle
 from rulewright.renderers.opencl import OpenCLRenderer
@@ -47,12 +47,13 @@ class Writer:
         self.axes = itertools.count()
 
     def put(self, op: Op, *src: UOp, dtype: DType | None = None, arg: object = None) -> UOp:
-        """A node, after those of its operands that are not there yet."""
+        """A node, after its constant operands. Only a loop variable may be named before it is there."""
         node = make(op, *src, dtype=dtype, arg=arg)
-        for operand in walk(*src):
-            assert operand in self.nodes or operand.op in (ops.CONST, ops.RANGE), operand.op
-            if operand.op is ops.CONST:
-                self.nodes.setdefault(operand)
+        for operand in src:
+            for constant in operand.src if operand.op is ops.RANGE else (operand,):
+                if constant.op is ops.CONST:
+                    self.nodes.setdefault(constant)
+            assert operand in self.nodes or operand.op is ops.RANGE, f"{operand.op} is not there yet"
         self.nodes.setdefault(node)
         return node
 
