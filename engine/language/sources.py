@@ -57,7 +57,7 @@ def read_sources(paths: Iterable[str | Path]) -> list[RuleSource]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as problem:
         raise RuleError(f"cannot read the rule file {path}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:

@@ -164,15 +164,15 @@ def test_a_term_error_names_its_place() -> None:
 
 
 def test_long_sums() -> None:
-    node = parse_expression(" + ".join(["x"] * 20_000))
+    node = parse_expression(" + ".join(["x"] * 5_000))
     depth = 0
     while node.op is ops.ADD:
         node, depth = node.src[0], depth + 1
-    assert depth == 19_999
+    assert depth == 4_999
 
 
 def test_long_sums_of_literals() -> None:
-    node = parse_expression(" + ".join(["1"] * 5_000) + " + h", "h: float16")
+    node = parse_expression(" + ".join(["1"] * 2_000) + " + h", "h: float16")
     assert node.dtype is float16
 
 
