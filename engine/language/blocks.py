@@ -7,7 +7,7 @@ statement before it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .diagnostics import Report
 from .sources import RuleSource
@@ -44,59 +44,50 @@ class Block:
         return self.span(0, len(self.keyword))
 
 
-@dataclass(slots=True)
-class _Doc:
-    """Doc lines that wait for their statement."""
-
-    start: int
-    end: int
-    lines: list[str]
-
-
 def split(source: RuleSource, report: Report) -> list[Block]:
-    """The statements of a file in order, without their comments' lines before them."""
-    heads: list[tuple[str, int, str]] = []
-    end = 0  # of the last token that is no comment
-    ends: list[int] = []
-    doc: _Doc | None = None
-    for match in _TOKEN.finditer(source.text):
+    """The statements of a file in order, each up to its last word: comments after it belong to nothing."""
+    return _Splitter(source, report).blocks()
+
+
+class _Splitter:
+    """Goes through the words of a file."""
+
+    def __init__(self, source: RuleSource, report: Report) -> None:
+        self.source, self.report = source, report
+        self.found: list[Block] = []
+        self.doc: list[re.Match[str]] = []  # the `##` lines that wait for their statement
+
+    def blocks(self) -> list[Block]:
+        for match in _TOKEN.finditer(self.source.text):
+            if match.group()[0] == "#":
+                if self._is_doc(match):
+                    self.doc.append(match)
+            else:
+                self._word(match)
+        self._drop_doc()
+        return self.found
+
+    def _word(self, match: re.Match[str]) -> None:
+        """A word begins a statement, or belongs to the last one."""
         word = match.group()
-        if word[0] == "#":
-            doc = _doc_line(source, match, doc)
-            continue
-        if word in KEYWORDS or not heads:
-            if heads:
-                ends.append(end)
-            heads.append(
-                (
-                    word if word in KEYWORDS else "",
-                    match.start(),
-                    "\n".join(doc.lines) if doc else "",
-                )
-            )
-        elif doc is not None:
-            _warn_idle(source, doc, report)
-        doc, end = None, match.end()
-    if doc is not None:
-        _warn_idle(source, doc, report)
-    if heads:
-        ends.append(end)
-    return [Block(source, word, start, stop, text) for (word, start, text), stop in zip(heads, ends, strict=True)]
+        if word in KEYWORDS or not self.found:
+            keyword = word if word in KEYWORDS else ""
+            doc = "\n".join(line.group()[2:].strip() for line in self.doc)
+            self.found.append(Block(self.source, keyword, match.start(), match.end(), doc))
+            self.doc.clear()
+        else:
+            self._drop_doc()
+            self.found[-1] = replace(self.found[-1], end=match.end())
 
+    def _is_doc(self, match: re.Match[str]) -> bool:
+        """A doc line begins with `##`, and nothing stands before it on its line."""
+        column = self.source.place(match.start())[1]
+        before = self.source.text[match.start() - column + 1 : match.start()]
+        return match.group().startswith("##") and not before.strip()
 
-def _doc_line(source: RuleSource, match: re.Match[str], doc: _Doc | None) -> _Doc | None:
-    """Adds a comment to the doc lines if it is one: `##`, first on its line."""
-    comment = match.group()
-    column = source.place(match.start())[1]
-    if not comment.startswith("##") or source.text[match.start() - column + 1 : match.start()].strip():
-        return doc
-    line = comment[2:].strip()
-    if doc is None:
-        return _Doc(match.start(), match.end(), [line])
-    doc.lines.append(line)
-    return doc
-
-
-def _warn_idle(source: RuleSource, doc: _Doc, report: Report) -> None:
-    hint = "put it before a statement, or write `#` for a comment"
-    report.warning("W002", "this line documents nothing", source.span(doc.start, doc.end), hint)
+    def _drop_doc(self) -> None:
+        if self.doc:
+            span = self.source.span(self.doc[0].start(), self.doc[-1].end())
+            hint = "put it before a statement, or write `#` for a comment"
+            self.report.warning("W002", "this line documents nothing", span, hint)
+            self.doc.clear()

@@ -287,7 +287,7 @@ class FormulaReader:
             dtype = type_named(name)
             if dtype is not None:
                 return TypeName(dtype, span)
-        elif kind == "text" and tree.data == "text":
+        elif kind == tree.data == "text" or kind == "type" and tree.data == "function" and tree.children[0] == "dtype":
             return self.formula(tree)
         elif (
             tree.data == "name"
