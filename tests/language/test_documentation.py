@@ -31,7 +31,7 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) > 10
 
 
-WORDS = [*BUILTINS, *(name for name in BRACKETS if name != "vectorize"), *LOOPS, *MEMORY, *FLOAT_FLAGS]
+WORDS = [*BUILTINS, *(name for name in BRACKETS if name != "vectorize"), *LOOPS, *MEMORY, *sorted(FLOAT_FLAGS)]
 
 
 @pytest.mark.parametrize("word", WORDS)
