@@ -30,7 +30,7 @@ class Worker:
     def __init__(self, command: Sequence[str], limit: float) -> None:
         self.command, self.limit = list(command), limit
         self.process: subprocess.Popen[str] | None = None
-        self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - lives as long
+        self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - the worker closes it
 
     def ask(self, position: int, question: str) -> Answer:
         """Waits for the answer, at most `limit` seconds."""
