@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event, Thread, Timer
@@ -93,7 +93,7 @@ class Worker:
         return f"{ended}: {lines[-1]}" if lines else ended
 
 
-def answers(command: Sequence[str], questions: Sequence[str], jobs: int, limit: float) -> Iterator[Answer]:
+def answers(command: Sequence[str], questions: Sequence[str], jobs: int, limit: float) -> Generator[Answer, None, None]:
     """The answers of `jobs` children, as they come. Stopping early ends the children."""
     waiting: SimpleQueue[tuple[int, str]] = SimpleQueue()
     for item in enumerate(questions):
