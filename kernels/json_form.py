@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
-import json
 
 from ..engine import dtypes, ops
 from ..engine.dtypes import DType, Scalar
@@ -69,7 +69,7 @@ def _node(data: object, place: str) -> Node:
         (source,) = _sources(data, place, 1)
         return Store(_field(data, "buffer", place, int), dtype, _views(data, place), source, image)
     if name == "const":
-        dtype = _type(data.get("dtype"), f"{place}.dtype")
+        dtype = _value_type(data, place)
         return Const(_value(data.get("value"), dtype, f"{place}.value"), dtype, _views(data, place))
     if name in REDUCERS:
         (source,) = _sources(data, place, 1)
@@ -77,8 +77,8 @@ def _node(data: object, place: str) -> Node:
         return Reduce(REDUCERS[name], source, tuple(_integer(a, f"{place}.axes[{i}]") for i, a in enumerate(axes)))
     if name in ELEMENTWISE:
         op = ELEMENTWISE[name]
-        dtype_asked = _type(data.get("dtype"), f"{place}.dtype") if op in (ops.CAST, ops.BITCAST) else None
-        return Elementwise(op, _sources(data, place, op.arity or 1), dtype_asked)
+        asked = _value_type(data, place) if op in (ops.CAST, ops.BITCAST) else None
+        return Elementwise(op, _sources(data, place, op.arity or 1), asked)
     known = ["load", "store", "const", *REDUCERS, *ELEMENTWISE]
     raise KernelError(f"{place}.op: unknown operator {name!r}; the operators are {', '.join(known)}")
 
@@ -130,6 +130,12 @@ def _buffer_type(data: dict[str, Any], place: str) -> tuple[DType, tuple[int, in
     if value.get("image") not in IMAGES or not isinstance(shape, list) or len(shape) != 3 or shape[2] != 4:
         raise KernelError(f'{place}.dtype: an image is {{"image": "float32" or "float16", "shape": [height, width, 4]}}')
     return IMAGES[value["image"]], (_integer(shape[0], f"{place}.dtype.shape"), _integer(shape[1], f"{place}.dtype.shape"))
+
+
+def _value_type(data: dict[str, Any], place: str) -> DType:
+    """The type of a value; where an image is named, the float32 that its texels read as."""
+    dtype, image = _buffer_type(data, place)
+    return dtypes.float32 if image else dtype
 
 
 def _value(value: object, dtype: DType, place: str) -> Scalar:
