@@ -138,7 +138,12 @@ def _value_type(data: dict[str, Any], place: str) -> DType:
     return dtypes.float32 if image else dtype
 
 
-def _value(value: object, dtype: DType, place: str) -> Scalar:
+def _value(value: object, dtype: DType, place: str) -> Scalar | Size:
+    if isinstance(value, list):
+        symbolic = _dim(value, place)
+        if isinstance(symbolic, Size):
+            return symbolic
+        value = symbolic
     if isinstance(value, str) and value in ("inf", "-inf", "nan"):
         value = float(value)
     if not isinstance(value, bool | int | float):
@@ -212,7 +217,7 @@ def _written(node: Node) -> dict[str, Any]:
             return {"op": "store", "buffer": node.buffer, "dtype": _written_type(node), "views": _written_views(node.views),
                     "src": [node.src]}  # fmt: skip
         case Const():
-            value = node.value
+            value = _written_dim(node.value) if isinstance(node.value, Size) else node.value
             plain = str(value) if isinstance(value, float) and not math.isfinite(value) else value
             return {"op": "const", "value": plain, "dtype": node.dtype.name, "views": _written_views(node.views)}
         case Reduce():

@@ -30,9 +30,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A value where its views are valid, else 0."""
+    """A value, which may be a symbolic size, where its views are valid, else 0."""
 
-    value: Scalar
+    value: Scalar | Size
     dtype: DType
     views: Views
 
@@ -141,6 +141,8 @@ class Kernel:
                 for dim in dims:
                     for one in variables(dim):
                         found[str(one.args[0])] = bounds(one)
+            if isinstance(node, Const) and isinstance(node.value, Size):
+                found |= {str(one.args[0]): bounds(one) for one in variables(node.value)}
         return dict(sorted(found.items()))
 
     @cached_property
