@@ -46,7 +46,7 @@ BUILTINS: dict[str, Builtin] = {
         'the kind of a range or a hardware index: `"reduce"`, `"upcast"`, `"local"`',
     ),
     "dtype": Builtin(("node",), "the type of one lane of the node"),
-    "width": Builtin(("node",), "the number of lanes of the node"),
+    "width": Builtin(("nodes",), "the number of lanes of the node, or how many nodes `...xs` stands for"),
     "bits": Builtin(("type or node",), "the number of bits of one lane"),
     "size": Builtin(
         ("node",),

@@ -326,7 +326,7 @@ class FormulaReader:
             return self._attr_name(str(tree.children[0]), kind, self.span(tree))
         if kind in ("number", "arg"):
             formula = self.formula(tree)
-            if isinstance(formula, Number | Operation):
+            if isinstance(formula, Number | Operation | Function):
                 return formula
         self._wrong_attr(kind, self.span(tree))
         return Number(0, self.span(tree))

@@ -203,7 +203,7 @@ class InRange:
 
 Formula = Name | TypeName | Number | Text | Operation | Function | Logic | InRange
 
-Attr = Var | Op | TypeName | Name | Number | Operation
+Attr = Var | Op | TypeName | Name | Number | Operation | Function
 """What may stand in brackets: a bound name, a reducer, a type, a lane counter, or a number."""
 
 
@@ -223,7 +223,7 @@ class OnType:
 class Given:
     """One assumption of a test: the type and bounds of a free name, or the target, or the granted flags.
 
-    `form` is `value`, `buffer`, `range`, `upcast`, `unroll`, `target` or `flags`.
+    `form` is `value`, `buffer`, `local`, `range`, `reduce`, `upcast`, `unroll`, `target` or `flags`.
     """
 
     form: str
