@@ -1,0 +1,219 @@
+"""Schedules: which options are applied to a kernel's axes, and what each axis becomes.
+
+An option is a substitution of a range, `UPCAST(axis, 4)`: r -> outer*4 + lane. It is applied before lowering, as data:
+a `Plan` says for each axis into which parts it is split; lowering writes the axis's index from them. The options are
+recorded in order, so a schedule replays to the same kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from ..engine.errors import KernelError
+from ..engine.target import Target
+from .kernel import Kernel, Reduce
+from .sizes import Dim
+
+MAX_UPCAST, MAX_UNROLL, MAX_GROUP = 64, 32, 1024
+
+
+class OptionKind(str, Enum):
+    """What an option does to the inner part of an axis."""
+
+    UPCAST = "UPCAST"  # lanes of vectors
+    UNROLL = "UNROLL"  # lanes of a reduction, combined in the loop
+    LOCAL = "LOCAL"  # threads of a group
+    THREAD = "THREAD"  # the outer part: shared out over a CPU's threads
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`UPCAST(1, 4)`: the axis's number in the kernel, and how many steps; 0 means the whole axis."""
+
+    kind: OptionKind
+    axis: int
+    amount: int
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}({self.axis}, {self.amount})"
+
+
+Schedule = tuple[Option, ...]
+
+
+def parse_schedule(text: str) -> Schedule:
+    """`"UPCAST(1, 4) LOCAL(0, 16)"` as options. Raises KernelError for anything else."""
+    options = []
+    rest = text.strip()
+    while rest:
+        match = re.match(r"([A-Za-z]+)\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)[\s,;]*", rest)
+        if match is None or match[1].upper() not in OptionKind.__members__:
+            names = ", ".join(OptionKind.__members__)
+            raise KernelError(f"not a schedule option: {rest[:40]!r}; write NAME(axis, amount) with NAME one of {names}")
+        options.append(Option(OptionKind[match[1].upper()], int(match[2]), int(match[3])))
+        rest = rest[match.end() :]
+    return tuple(options)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis and its parts: the value is ((thread*outer + group part)*local + …)*upcast + lane.
+
+    `size` is what is left for the outermost loop or the groups; the other numbers are 1 where there is no such part.
+    """
+
+    size: Dim
+    reduce: bool
+    thread: int = 1
+    local: int = 1
+    unroll: int = 1
+    upcast: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The axes after all options, and the order in which upcasts were asked for (earlier ones vary fastest)."""
+
+    axes: tuple[Axis, ...]
+    upcast_order: tuple[int, ...] = ()
+
+
+def reduced_axes(kernel: Kernel) -> frozenset[int]:
+    """The axes that a reduction runs over and no store does."""
+    reduced = {axis for node in kernel.nodes if isinstance(node, Reduce) for axis in node.axes}
+    stored = {axis for store in kernel.stores for axis, size in enumerate(store.views[-1].shape) if size != 1}
+    return frozenset(reduced - stored)
+
+
+def plan(kernel: Kernel, schedule: Iterable[Option], target: Target) -> Plan:
+    """Applies the options in order. Raises KernelError for the first that is not legal, with the reason."""
+    reduced = reduced_axes(kernel)
+    result = Plan(tuple(Axis(size, number in reduced) for number, size in enumerate(kernel.axis_sizes)))
+    for option in schedule:
+        result = _apply(result, option, kernel, target)
+    return result
+
+
+def _apply(before: Plan, option: Option, kernel: Kernel, target: Target) -> Plan:
+    if not 0 <= option.axis < len(before.axes):
+        raise KernelError(f"{option}: there is no axis {option.axis}; the kernel has {len(before.axes)}")
+    axis = before.axes[option.axis]
+    if not isinstance(axis.size, int):
+        raise KernelError(f"{option}: axis {option.axis} has the symbolic size {axis.size}; it can only be a loop")
+    amount = option.amount or axis.size
+    if amount < 1 or axis.size % amount:
+        raise KernelError(f"{option}: {amount} does not divide the {axis.size} steps of axis {option.axis}")
+    rest = replace(axis, size=axis.size // amount)
+    order = before.upcast_order
+    match option.kind:
+        case OptionKind.UPCAST:
+            _refuse(option, axis.reduce, "is reduced; UNROLL it")
+            _refuse(option, option.axis in _mixed_axes(kernel), "is reduced in one place and stored in another")
+            _refuse(option, amount * axis.upcast > MAX_UPCAST, f"would have more than {MAX_UPCAST} lanes")
+            changed = replace(rest, upcast=axis.upcast * amount)
+            order = order if option.axis in order else (*order, option.axis)
+        case OptionKind.UNROLL:
+            _refuse(option, not axis.reduce, "is not reduced; UPCAST it")
+            _refuse(option, amount * axis.unroll > MAX_UNROLL, f"would have more than {MAX_UNROLL} steps unrolled")
+            changed = replace(rest, unroll=axis.unroll * amount)
+        case OptionKind.LOCAL:
+            _refuse(option, not target.has("threads"), f"cannot have group threads on {target.name}")
+            _refuse(option, axis.reduce, "is reduced")
+            group = amount
+            for other in before.axes:
+                group *= other.local
+            _refuse(option, group > MAX_GROUP, f"would make a group of {group} threads; the most is {MAX_GROUP}")
+            changed = replace(rest, local=axis.local * amount)
+        case OptionKind.THREAD:
+            _refuse(option, target.has("threads"), f"cannot be shared out over CPU threads on {target.name}")
+            _refuse(option, axis.reduce, "is reduced")
+            _refuse(option, any(other.thread > 1 for other in before.axes), "is not the first; one axis is shared out already")
+            changed = replace(rest, thread=amount)
+    axes = tuple(changed if number == option.axis else other for number, other in enumerate(before.axes))
+    return Plan(axes, order)
+
+
+def _refuse(option: Option, wrong: bool, reason: str) -> None:
+    if wrong:
+        raise KernelError(f"{option}: axis {option.axis} {reason}")
+
+
+def _mixed_axes(kernel: Kernel) -> frozenset[int]:
+    """Axes that some reduction runs over and some store too: their lanes would mean two things."""
+    reduced = {axis for node in kernel.nodes if isinstance(node, Reduce) for axis in node.axes}
+    return frozenset(reduced) - reduced_axes(kernel)
+
+
+# --- the default schedule --------------------------------------------------------------------------------------------
+
+SMALL = 1 << 15
+"""Below this number of steps a kernel is not shared out over threads: starting them would cost more."""
+
+
+def default_schedule(kernel: Kernel, target: Target, threads: int) -> Schedule:
+    """A simple good schedule: vectors along the last stored axis, groups or CPU threads along the first."""
+    options: list[Option] = []
+    reduced = reduced_axes(kernel)
+    mixed = _mixed_axes(kernel)
+    sizes = list(kernel.axis_sizes)
+    free = [axis for axis, size in enumerate(sizes) if axis not in reduced and isinstance(size, int) and size > 1]
+    vector = _vector_axis(kernel, [axis for axis in free if axis not in mixed])
+    if vector is not None and target.widths:
+        _take(options, sizes, OptionKind.UPCAST, vector, [w for w in target.widths if w <= (4 if target.has("threads") else 16)])
+    elif target.widths and vector is None:
+        _unroll(kernel, options, sizes, reduced, target)
+    if target.has("threads"):
+        _group(options, sizes, free)
+    elif threads > 1 and _steps(kernel) >= SMALL:
+        first = next((axis for axis in free if _dividing(sizes[axis], range(threads, 1, -1))), None)
+        if first is not None:
+            _take(options, sizes, OptionKind.THREAD, first, list(range(threads, 1, -1)))
+    return tuple(options)
+
+
+def _vector_axis(kernel: Kernel, free: list[int]) -> int | None:
+    """The axis along which every store is contiguous, the last such."""
+    for axis in reversed(free):
+        strides = {store.views[-1].strides[axis] for store in kernel.stores}
+        if strides == {1}:
+            return axis
+    return None
+
+
+def _unroll(kernel: Kernel, options: list[Option], sizes: list[Dim], reduced: frozenset[int], target: Target) -> None:
+    """Without a stored axis for vectors: the last reduced axis, in steps of a vector."""
+    axes = [axis for axis in sorted(reduced) if isinstance(sizes[axis], int)]
+    if axes:
+        _take(options, sizes, OptionKind.UNROLL, axes[-1], [w for w in target.widths if w <= 8])
+
+
+def _group(options: list[Option], sizes: list[Dim], free: list[int]) -> None:
+    left = 64
+    for axis in reversed(free):
+        if left > 1:
+            left //= _take(options, sizes, OptionKind.LOCAL, axis, [n for n in (64, 32, 16, 8, 4, 2) if n <= left])
+
+
+def _dividing(size: Dim, amounts: Iterable[int]) -> int | None:
+    return next((n for n in amounts if isinstance(size, int) and n > 1 and size % n == 0), None)
+
+
+def _take(options: list[Option], sizes: list[Dim], kind: OptionKind, axis: int, amounts: list[int]) -> int:
+    """Adds the option with the first amount that divides; the amount, or 1."""
+    size = sizes[axis]
+    amount = _dividing(size, amounts)
+    if amount is None or not isinstance(size, int):
+        return 1
+    options.append(Option(kind, axis, amount))
+    sizes[axis] = size // amount
+    return amount
+
+
+def _steps(kernel: Kernel) -> int:
+    total = 1
+    for size in kernel.axis_sizes:
+        total *= size if isinstance(size, int) else 1
+    return total
