@@ -16,11 +16,10 @@ from .engine.target import MATH_MODES, Context
 from .engine.uop import UOp
 from .kernels.kernel import Argument, Kernel
 from .kernels.lower import lower
-from .kernels.reference import numpy_dtype
 from .kernels.schedule import Option, Schedule, default_schedule, parse_schedule
 from .kernels.sizes import evaluate
 from .runtimes import devices
-from .runtimes.base import Array, Executable, Runtime
+from .runtimes.base import Array, Executable, Runtime, numpy_dtype
 
 DEFAULT_DEVICE = "llvm"
 
