@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..engine import dtypes, ops
+from ..engine.arrays import Array, apply, from_storage, held_dtype, numpy_dtype, rounded, to_bfloat16, to_storage
 from ..engine.dtypes import DType
-from ..runtimes.base import Array, numpy_dtype
 from .kernel import Const, Elementwise, Kernel, Load, Reduce, Store
-from .sizes import Dim, Size, evaluate
+from .sizes import Dim, Size, bounds, evaluate
 from .view import View, Views
 
 Values = Mapping[str, int]
@@ -59,7 +59,7 @@ def buffer_sizes(kernel: Kernel, variables: Values) -> list[int]:
 def _contents(dtype: DType, size: int, random: np.random.Generator) -> Array:
     if dtype.is_float:
         values = random.uniform(-2.0, 2.0, size).astype(np.float32)
-        return _to_bfloat16(values) if dtype is dtypes.bfloat16 else values.astype(numpy_dtype(dtype))
+        return to_bfloat16(values) if dtype is dtypes.bfloat16 else values.astype(numpy_dtype(dtype))
     if dtype is dtypes.bool_:
         return random.integers(0, 2, size).astype(np.bool_)
     return random.integers(0 if dtype.kind == "uint" else -10, 11, size).astype(numpy_dtype(dtype))
@@ -100,13 +100,13 @@ def _node(
             position, valid = _positions(node.views, values)
             data = buffers[node.buffer]
             flat = np.where(valid, position, 0)
-            taken = _from_storage(data, node.dtype)[flat] if data.size else np.zeros(flat.shape, numpy_dtype(node.dtype))
+            taken = from_storage(data, node.dtype)[flat] if data.size else np.zeros(flat.shape, numpy_dtype(node.dtype))
             result = np.where(valid, taken, np.zeros((), taken.dtype))
             return result.astype(np.float32) if node.image else result
         case Const():
             _, valid = _positions(node.views, values)
             value = evaluate(node.value, values) if isinstance(node.value, Size) else node.value
-            dtype = _held(node.dtype)
+            dtype = held_dtype(node.dtype)
             return np.where(valid, np.array(value).astype(dtype), np.zeros((), dtype))
         case Reduce():
             source = done[node.src]
@@ -114,14 +114,14 @@ def _node(
             return _reduced(node, source, kernel.types[number])
         case Elementwise():
             operands = [done[source] for source in node.src]
-            types = [kernel.types[source] for source in node.src]
-            return _elementwise(node, [o for o in operands if o is not None], types, kernel.types[number])
+            source_type = kernel.types[node.src[-1]]
+            return apply(node.op, source_type, kernel.types[number], [o for o in operands if o is not None])
         case Store():
             source = done[node.src]
             assert source is not None
             position, valid = _positions(node.views, values)
             value = np.broadcast_to(source, position.shape)
-            held[node.buffer][position[valid]] = _to_storage(value[valid], node.dtype)
+            held[node.buffer][position[valid]] = to_storage(value[valid], node.dtype)
             return None
 
 
@@ -150,38 +150,13 @@ def _positions(views: Views, values: Values) -> tuple[Integers, npt.NDArray[np.b
 
 def _inside(view: View, indices: Sequence[npt.NDArray[Any]], values: Values) -> npt.NDArray[np.bool_]:
     valid: npt.NDArray[np.bool_] = np.ones((1,) * (indices[0].ndim if indices else 0), np.bool_)
-    for index, bounds in zip(indices, view.mask or (), strict=False):
-        low, high = (evaluate(bound, values) for bound in bounds)
+    for index, interval in zip(indices, view.mask or (), strict=False):
+        low, high = (evaluate(bound, values) for bound in interval)
         valid = valid & (index >= low) & (index < high)
     return valid
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
-def _held(dtype: DType) -> np.dtype[Any]:
-    """The NumPy type that values of a type are kept in: bfloat16 as float32."""
-    return np.dtype(np.float32) if dtype is dtypes.bfloat16 else numpy_dtype(dtype)
-
-
-def _round(value: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
-    if dtype is dtypes.bfloat16:
-        return _from_storage(_to_bfloat16(value), dtype)
-    return value.astype(_held(dtype))
-
-
-def _to_bfloat16(value: npt.NDArray[Any]) -> Array:
-    bits = value.astype(np.float32).view(np.uint32)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    return np.where(np.isnan(value), 0x7FC0, rounded).astype(np.uint16)
-
-
-def _from_storage(data: Array, dtype: DType) -> npt.NDArray[Any]:
-    return (data.astype(np.uint32) << 16).view(np.float32) if dtype is dtypes.bfloat16 else data
-
-
-def _to_storage(value: npt.NDArray[Any], dtype: DType) -> Array:
-    return _to_bfloat16(value) if dtype is dtypes.bfloat16 else value.astype(numpy_dtype(dtype))
+# --- values ---------------------------------------------------------------------------------------------------------
 
 
 def _reduced(node: Reduce, source: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
@@ -192,60 +167,11 @@ def _reduced(node: Reduce, source: npt.NDArray[Any], dtype: DType) -> npt.NDArra
     function = {ops.ADD: np.add, ops.MAX: np.maximum, ops.MUL: np.multiply, ops.MIN: np.minimum}[node.op]
     start = 0 if node.op is ops.ADD else 1 if node.op is ops.MUL else _start(node, dtype)
     result = function.reduce(wide, axis=node.axes, keepdims=True, initial=start, dtype=wide.dtype)
-    return _round(np.asarray(result), dtype)
+    return rounded(np.asarray(result), dtype)
 
 
 def _start(node: Reduce, dtype: DType) -> int | float:
     return dtype.lowest if node.op is ops.MAX else dtype.highest
-
-
-UNARY_FLOAT: dict[ops.Op, Any] = {
-    ops.EXP2: np.exp2, ops.LOG2: np.log2, ops.SIN: np.sin, ops.SQRT: np.sqrt, ops.FLOOR: np.floor, ops.CEIL: np.ceil,
-    ops.TRUNC: np.trunc, ops.ROUND: np.rint, ops.RECIP: lambda x: 1.0 / x,
-}  # fmt: skip
-BINARY: dict[ops.Op, Any] = {
-    ops.ADD: np.add, ops.SUB: np.subtract, ops.MUL: np.multiply, ops.DIV: np.divide, ops.MAX: np.maximum,
-    ops.MIN: np.minimum, ops.FLOORDIV: np.floor_divide, ops.FLOORMOD: np.mod, ops.AND: np.bitwise_and,
-    ops.OR: np.bitwise_or, ops.XOR: np.bitwise_xor, ops.SHL: np.left_shift, ops.SHR: np.right_shift,
-    ops.TRUNCMOD: np.fmod, ops.TRUNCDIV: lambda a, b: _truncdiv(a, b),
-    ops.LT: np.less, ops.LE: np.less_equal, ops.GT: np.greater, ops.GE: np.greater_equal, ops.EQ: np.equal, ops.NE: np.not_equal,
-}  # fmt: skip
-
-
-def _truncdiv(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    quotient = np.floor_divide(a, b)
-    inexact = quotient * b != a
-    return np.where(inexact & ((a < 0) != (b < 0)), quotient + np.array(1, a.dtype), quotient)
-
-
-def _elementwise(
-    node: Elementwise, operands: list[npt.NDArray[Any]], types: list[DType], dtype: DType
-) -> npt.NDArray[Any]:
-    op, source = node.op, types[0]
-    if op is ops.CAST:
-        return _cast(operands[0], source, dtype)
-    if op is ops.BITCAST:
-        return _from_storage(_to_storage(operands[0], source).view(numpy_dtype(dtype)), dtype)
-    if op is ops.WHERE:
-        return np.where(operands[0], operands[1], operands[2])
-    if op is ops.NEG:
-        return np.logical_not(operands[0]) if source is dtypes.bool_ else np.negative(operands[0])
-    if op is ops.NOT:
-        return np.invert(operands[0])
-    wide = [o.astype(np.float64) for o in operands] if source.is_float else operands
-    if op is ops.MULACC:
-        return _round(_round(wide[0] * wide[1], dtype).astype(wide[2].dtype) + wide[2], dtype)
-    function = UNARY_FLOAT.get(op) or BINARY[op]
-    if source is dtypes.bool_ and op in (ops.ADD, ops.MUL, ops.MAX, ops.MIN):
-        function = np.logical_or if op in (ops.ADD, ops.MAX) else np.logical_and
-    result = np.asarray(function(*wide))
-    return result if result.dtype == np.bool_ else _round(result, dtype)
-
-
-def _cast(value: npt.NDArray[Any], source: DType, dtype: DType) -> npt.NDArray[Any]:
-    if dtype is dtypes.bool_:
-        return value != 0
-    return _round(value, dtype)
 
 
 # --- comparison ------------------------------------------------------------------------------------------------------
@@ -280,13 +206,12 @@ def _agree(kernel: Kernel, dtype: DType, got: Array, expected: Array) -> npt.NDA
         if dtype is dtypes.bool_ or not any(t.is_float for t in kernel.types):
             return np.asarray(got == expected)
         return np.asarray(np.abs(got.astype(np.float64) - expected.astype(np.float64)) <= 1)
-    a, b = (_from_storage(x, dtype).astype(np.float64) for x in (got, expected))
+    a, b = (from_storage(x, dtype).astype(np.float64) for x in (got, expected))
     steps = 1
-    for number, node in enumerate(kernel.nodes):
+    for node in kernel.nodes:
         if isinstance(node, Reduce):
             before = kernel.shapes[node.src]
             steps = max(steps, math.prod(_upper(before[axis]) for axis in node.axes))
-        del number
     types = {t.name for t in kernel.types if t.is_float} | {dtype.name}
     epsilon = max(EPSILON[name] for name in types) * (16 + 2 * math.sqrt(steps))
     finite = np.abs(b[np.isfinite(b)])
@@ -296,6 +221,4 @@ def _agree(kernel: Kernel, dtype: DType, got: Array, expected: Array) -> npt.NDA
 
 
 def _upper(size: Dim) -> int:
-    from .sizes import bounds
-
     return bounds(size)[1]

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from ..engine.dtypes import DType, bfloat16, bool_
+from ..engine.arrays import Array, numpy_dtype
 from ..engine.linear import LinearKernel
 from ..renderers.base import Renderer
 
-Array = npt.NDArray[np.generic]
-
-
-def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
-    """The NumPy type that holds a buffer's elements; bfloat16 is held as the uint16 of its bits."""
-    if dtype is bfloat16:
-        return np.dtype(np.uint16)
-    return np.dtype(np.bool_ if dtype is bool_ else dtype.name)
+__all__ = ["Array", "Executable", "Runtime", "numpy_dtype"]
 
 
 class Executable(Protocol):
