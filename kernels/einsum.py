@@ -1,0 +1,55 @@
+"""Einstein summation: products of tensors, summed over the letters that the result does not have."""
+
+from __future__ import annotations
+
+from ..engine.errors import KernelError
+from .sizes import Dim
+from .tensor import Tensor
+
+
+def einsum(formula: str, *operands: Tensor) -> Tensor:
+    """`einsum("ik,kj->ij", a, b)`. Without `->` the result has the letters that occur once, in alphabetical order.
+
+    Raises KernelError for letters that do not fit the operands.
+    """
+    left, arrow, result = formula.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise KernelError(f"einsum({formula!r}) names {len(terms)} operands, got {len(operands)}")
+    if not arrow:
+        result = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
+    sizes = _sizes(formula, terms, operands)
+    unknown = [letter for letter in result if letter not in sizes]
+    if unknown or len(set(result)) != len(result):
+        raise KernelError(f"einsum({formula!r}): the result has the letter {(unknown or list(result))[0]!r} wrongly")
+    order = [*result, *(letter for letter in sizes if letter not in result)]
+    product: Tensor | None = None
+    for term, operand in zip(terms, operands, strict=True):
+        aligned = _aligned(term, operand, order)
+        product = aligned if product is None else product * aligned
+    assert product is not None
+    summed = tuple(range(len(result), len(order)))
+    full = product.expand(*(sizes[letter] for letter in order))
+    return full.sum(summed) if summed else full
+
+
+def _sizes(formula: str, terms: list[str], operands: tuple[Tensor, ...]) -> dict[str, Dim]:
+    sizes: dict[str, Dim] = {}
+    for term, operand in zip(terms, operands, strict=True):
+        if not term.isalpha() and term or len(term) != operand.ndim:
+            raise KernelError(f"einsum({formula!r}): {term!r} needs one letter for each of {operand.ndim} dimensions")
+        if len(set(term)) != len(term):
+            raise KernelError(f"einsum({formula!r}): a letter stands twice in {term!r}; diagonals are not supported")
+        for letter, size in zip(term, operand.shape, strict=True):
+            if sizes.setdefault(letter, size) == 1:
+                sizes[letter] = size
+            if size not in (1, sizes[letter]):
+                raise KernelError(f"einsum({formula!r}): {letter!r} has the sizes {sizes[letter]} and {size}")
+    return sizes
+
+
+def _aligned(term: str, operand: Tensor, order: list[str]) -> Tensor:
+    """The operand with its axes in the common order, size 1 where it has no such letter."""
+    present = [letter for letter in order if letter in term]
+    moved = operand.permute(*(term.index(letter) for letter in present))
+    return moved[tuple(slice(None) if letter in term else None for letter in order)]
