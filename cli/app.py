@@ -1,0 +1,224 @@
+"""What `rulewright` understands: the commands with their options and help. What a command does stands in its module.
+
+Each command imports its module when it runs, so that `rulewright --help` starts at once.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Math(str, Enum):
+    """Which float rules a kernel allows: `strict` keeps every bit of IEEE arithmetic, `fast` allows all."""
+
+    STRICT = "strict"
+    FAST = "fast"
+
+
+DeviceOption = Annotated[str, typer.Option("--device", "-d", help="Where it runs; `rulewright devices` lists them.")]
+ScheduleOption = Annotated[str, typer.Option(help='`default`, `none`, or options such as "UPCAST(1, 4) UNROLL(2, 8)".')]
+RulesOption = Annotated[list[str] | None, typer.Option(help="Your rule files, on top of our own; may be repeated.")]
+MathOption = Annotated[Math, typer.Option(help="Keep every bit of IEEE arithmetic, or allow all float rules.")]
+KernelArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL",
+        help="A kernel's JSON file, or FILE.jsonl:ID for one line of a corpus, or the name of a demo kernel.",
+    ),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"rulewright {version('rulewright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def rulewright(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Fast kernels from declarative rewrite rules.
+
+    Start with `rulewright demo`. Then look at one kernel on its way: `rulewright show softmax`,
+    at what the rules make of an expression: `rulewright simplify '(i*12 + j) % 4' --given 'j in 0..4'`,
+    and check rules of your own: `rulewright check my.rules`.
+
+    Exit status: 0 all is well, 1 something failed, 2 the input cannot be used.
+    """
+
+
+@app.command()
+def demo() -> None:
+    """Compile a few kernels through the rules, run them on every device, and compare them with NumPy.
+
+    Shows the times, the source of one kernel, and the rules that fired.
+    """
+    from .demo import demo_command
+
+    raise typer.Exit(demo_command())
+
+
+@app.command()
+def run(
+    kernel: KernelArgument,
+    device: DeviceOption = "llvm",
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", metavar="NAME=FILE.npy", help="The contents of a buffer.")
+    ] = None,
+    outputs: Annotated[
+        list[str] | None, typer.Option("--output", metavar="NAME=FILE.npy", help="Where a result goes.")
+    ] = None,
+    var: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="The value of a symbolic size.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Compare the result with NumPy's.")] = False,
+    schedule: ScheduleOption = "default",
+    math: MathOption = Math.STRICT,
+) -> None:
+    """Compile a kernel and run it.
+
+    A buffer is called by its name or its number. What gets no file is filled with random numbers, the same each time.
+
+    Examples:
+
+    - `rulewright run matmul --check`
+    - `rulewright run kernel.json --input data1=a.npy --input data2=b.npy --output data0=sum.npy`
+    - `rulewright run kernels.jsonl:k04999-8b7a6c --device c --schedule none --check`
+    """
+    from .run import run_command
+
+    files = inputs or [], outputs or [], var or []
+    raise typer.Exit(run_command(kernel, device, schedule, math.value, *files, check))
+
+
+@app.command()
+def show(
+    kernel: KernelArgument,
+    stage: Annotated[str, typer.Option("--stage", "-s", help="lower, 1, 2, …, linear, source, or all.")] = "source",
+    device: DeviceOption = "llvm",
+    schedule: ScheduleOption = "default",
+    math: MathOption = Math.STRICT,
+    rules: RulesOption = None,
+) -> None:
+    """Print a kernel at one stage of its way, from ranges to source.
+
+    The stages are `lower` (ranges, before any rule), those of the rules' pipeline by number or by their first group,
+    with the rules that fired, `linear` (the order of execution) and `source`.
+
+    Examples:
+
+    - `rulewright show softmax --device opencl`
+    - `rulewright show matmul --stage lower`
+    - `rulewright show matmul --stage vector --schedule "UPCAST(1, 4)"`
+    """
+    from .show import show_command
+
+    raise typer.Exit(show_command(kernel, stage, device, schedule, math.value, rules or []))
+
+
+@app.command()
+def corpus(
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Kernels as JSON, one a line.")],
+    device: DeviceOption = "llvm",
+    check: Annotated[bool, typer.Option("--check", help="Compare each result with NumPy's.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N kernels.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="How many child processes; by default one a core.")] = None,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds that one kernel may take.")] = 120.0,
+    report: Annotated[Path | None, typer.Option(help="A file for the results as JSON, one kernel a line.")] = None,
+    schedule: ScheduleOption = "default",
+    math: MathOption = Math.STRICT,
+) -> None:
+    """Compile every kernel of a file, run those that are small enough, and count what became of them.
+
+    A kernel that crashes or never ends costs one entry in the count, not the run. Exit status 1 if any went wrong.
+
+    Examples:
+
+    - `rulewright corpus kernels.jsonl --device opencl --check`
+    - `rulewright corpus kernels.jsonl --limit 50 --report results.jsonl`
+    """
+    from ..runtimes.devices import default_threads
+    from .corpus import corpus_command
+
+    raise typer.Exit(
+        corpus_command(
+            file,
+            device,
+            schedule,
+            math.value,
+            check=check,
+            limit=limit,
+            jobs=jobs or default_threads(),
+            seconds=timeout,
+            report=report,
+        )
+    )
+
+
+@app.command()
+def check(
+    rules: Annotated[
+        list[str] | None, typer.Argument(metavar="[RULES]...", help="Rule files, or folders of them.")
+    ] = None,
+) -> None:
+    """Check rule files: syntax, names, types, and the test and keep lines beside the rules.
+
+    Without files our own rules are checked. Yours are read together with ours, whose families they may use; a file of
+    the same name replaces ours.
+
+    Examples:
+
+    - `rulewright check`
+    - `rulewright check my.rules`
+    """
+    from .checking import check_command
+
+    raise typer.Exit(check_command(rules or []))
+
+
+@app.command()
+def simplify(
+    text: Annotated[str, typer.Argument(metavar="EXPR", help="An expression as rule files write it.")],
+    given: Annotated[str, typer.Option(help="What is known of its names, as after `given` in a rule.")] = "",
+    dtype: Annotated[str, typer.Option("--type", help="The type of names that --given does not describe.")] = "index",
+    math: MathOption = Math.STRICT,
+    rules: RulesOption = None,
+    steps: Annotated[bool, typer.Option("--steps", help="Show which rule did what.")] = False,
+) -> None:
+    """Print what the rules make of an expression.
+
+    Examples:
+
+    - `rulewright simplify '(i*12 + j) % 4' --given 'j in 0..4'`
+    - `rulewright simplify 'x*1 + 0*y' --type int32 --steps`
+    - `rulewright simplify 'a + b*c' --given 'a: float32, b: float32' --rules my.rules`
+    """
+    from .simplify import simplify_command
+
+    raise typer.Exit(simplify_command(text, given, dtype, math.value, rules or [], steps))
+
+
+@app.command()
+def devices() -> None:
+    """List the devices that work here, and why the others do not.
+
+    A device counts as present when a small kernel has been built and has run on it.
+    """
+    from .devices import devices_command
+
+    raise typer.Exit(devices_command())

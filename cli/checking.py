@@ -1,0 +1,71 @@
+"""`rulewright check`: are rule files well formed, and do their `test` and `keep` lines hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from ..engine.language.diagnostics import Diagnostic, Severity, format_text
+from ..engine.language.parser import RuleSource, analyse
+from ..engine.language.syntax import RuleBook
+from ..engine.rewriting import RuleSet
+from ..verify.cases import run_cases
+from .console import console
+from .rule_files import sources_with_builtin
+
+
+def check_command(paths: list[str]) -> int:
+    """Prints every finding with its place, then a summary; 1 if anything is wrong.
+
+    Without paths our own rules are checked. A user's files are read together with ours, which they may use and
+    replace; only what is found in theirs is reported, unless it is an error.
+    """
+    own, others = sources_with_builtin(paths) if paths else (list(RuleSet.builtin().sources), [])
+    sources = [*others, *own]
+    names = {source.name for source in own}
+    analysis = analyse(sources)
+    found = [one for one in analysis.diagnostics if one.span.file in names or one.severity is Severity.ERROR]
+    _print(found, sources)
+    if analysis.book is None:
+        return _summary(names, _counted(len(analysis.errors), "error"), failed=True)
+    wrong, lines = _run_cases(RuleSet.from_sources(sources), names)
+    rules = _counted(_rules(analysis.book, names), "rule")
+    verdict = f"{wrong} of {lines} test and keep lines fail" if wrong else f"{lines} test and keep lines hold"
+    return _summary(names, f"{rules}, {verdict}", failed=wrong > 0)
+
+
+def _print(found: Iterable[Diagnostic], sources: Iterable[RuleSource]) -> None:
+    texts = {source.name: source for source in sources}
+    out = console()
+    for one in found:
+        out.print(Text(format_text(one, texts)), soft_wrap=True)
+        out.print()
+
+
+def _run_cases(rules: RuleSet, files: set[str]) -> tuple[int, int]:
+    """How many lines of these files fail, each printed, and how many there are."""
+    out = console()
+    wrong = lines = 0
+    for case in run_cases(rules):
+        if case.place.rsplit(":", 2)[0] not in files:
+            continue
+        lines += 1
+        if case.problem is not None:
+            wrong += 1
+            out.print(Text(f"{case.place}: {case.rule}: {case.problem}"), soft_wrap=True)
+    return wrong, lines
+
+
+def _rules(book: RuleBook, files: set[str]) -> int:
+    return sum(rule.span.file in files for group in book.groups.values() for rule in group.rules)
+
+
+def _summary(files: set[str], text: str, *, failed: bool) -> int:
+    style, verdict = ("bold red", "failed") if failed else ("bold green", "ok")
+    console().print(Text.assemble((verdict, style), f": {_counted(len(files), 'file')}, {text}"))
+    return 1 if failed else 0
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
