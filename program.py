@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from .engine.errors import KernelError, LaunchError
-from .engine.linear import LinearKernel
+from .engine.linear import BufferParam, LinearKernel
 from .engine.linearize import linearize
 from .engine.rewriting import RuleSet, Trace
 from .engine.target import MATH_MODES, Context
@@ -107,7 +107,9 @@ class Program:
             return np.zeros(shape, dtype)
         array = np.asarray(value)
         if array.dtype != dtype:
-            raise LaunchError(f"{self.name}: {argument.name} must be {dtype}, got {array.dtype}; convert it with .astype")
+            raise LaunchError(
+                f"{self.name}: {argument.name} must be {dtype}, got {array.dtype}; convert it with .astype"
+            )
         if shape is not None and array.shape != shape:
             raise LaunchError(f"{self.name}: {argument.name} must have the shape {shape}, got {array.shape}")
         return np.array(array, order="C") if argument.written else np.ascontiguousarray(array)
@@ -151,7 +153,14 @@ def generate(
         after_stage("lower", graph)
     ruleset = rules or RuleSet.builtin()
     graph, trace = ruleset.rewrite(graph, "kernel", Context(target, MATH_MODES[math]), after_stage=after_stage)
-    return linearize(graph, kernel.name), trace
+    return _with_all_buffers(kernel, linearize(graph, kernel.name)), trace
+
+
+def _with_all_buffers(kernel: Kernel, linear: LinearKernel) -> LinearKernel:
+    """Also the buffers that the rules found not to be needed: callers pass every argument."""
+    used = {param.slot: param for param in linear.buffers}
+    unused = {a.slot: BufferParam(a.slot, a.dtype, None, a.written) for a in kernel.arguments}
+    return replace(linear, buffers=tuple((unused | used)[slot] for slot in sorted(unused)))
 
 
 def _schedule(kernel: Kernel, schedule: str | Iterable[Option], runtime: Runtime) -> Schedule:

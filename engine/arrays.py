@@ -50,6 +50,12 @@ def to_storage(value: npt.NDArray[Any], dtype: DType) -> Array:
     return to_bfloat16(value) if dtype is dtypes.bfloat16 else value.astype(numpy_dtype(dtype))
 
 
+def _truncdiv(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    quotient = np.floor_divide(a, b)
+    inexact = quotient * b != a
+    return np.where(inexact & ((a < 0) != (b < 0)), quotient + np.array(1, a.dtype), quotient)
+
+
 UNARY_FLOAT: dict[ops.Op, Any] = {
     ops.EXP2: np.exp2, ops.LOG2: np.log2, ops.SIN: np.sin, ops.SQRT: np.sqrt, ops.FLOOR: np.floor, ops.CEIL: np.ceil,
     ops.TRUNC: np.trunc, ops.ROUND: np.rint, ops.RECIP: lambda x: 1.0 / x,
@@ -58,15 +64,10 @@ BINARY: dict[ops.Op, Any] = {
     ops.ADD: np.add, ops.SUB: np.subtract, ops.MUL: np.multiply, ops.DIV: np.divide, ops.MAX: np.maximum,
     ops.MIN: np.minimum, ops.FLOORDIV: np.floor_divide, ops.FLOORMOD: np.mod, ops.AND: np.bitwise_and,
     ops.OR: np.bitwise_or, ops.XOR: np.bitwise_xor, ops.SHL: np.left_shift, ops.SHR: np.right_shift,
-    ops.TRUNCMOD: np.fmod, ops.TRUNCDIV: lambda a, b: _truncdiv(a, b),
-    ops.LT: np.less, ops.LE: np.less_equal, ops.GT: np.greater, ops.GE: np.greater_equal, ops.EQ: np.equal, ops.NE: np.not_equal,
+    ops.TRUNCMOD: np.fmod, ops.TRUNCDIV: _truncdiv,
+    ops.LT: np.less, ops.LE: np.less_equal, ops.GT: np.greater, ops.GE: np.greater_equal,
+    ops.EQ: np.equal, ops.NE: np.not_equal,
 }  # fmt: skip
-
-
-def _truncdiv(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    quotient = np.floor_divide(a, b)
-    inexact = quotient * b != a
-    return np.where(inexact & ((a < 0) != (b < 0)), quotient + np.array(1, a.dtype), quotient)
 
 
 def apply(op: ops.Op, source: DType, dtype: DType, operands: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -206,7 +206,7 @@ def _gep(asked: DType | None, types: Types, arg: object) -> DType:
 
 
 def _widen(asked: DType | None, types: Types, arg: object) -> DType:
-    value, axis = types
+    value = types[0]
     if value.kind == "void":
         return void
     if asked is None or asked.scalar is not value.scalar or asked.lanes % value.lanes:
@@ -381,7 +381,9 @@ FOLD_LANES = _declare(Op("fold_lanes", 1, _fold_lanes))
 
 # --- memory and order ------------------------------------------------------------------------------------------------
 
-LOAD = _declare(Op("load", None, _load))  # src: buffer, index[, gate, alternative]; a vector type with a scalar index: consecutive
+LOAD = _declare(
+    Op("load", None, _load)
+)  # src: buffer, index[, gate, alternative]; a vector type with a scalar index: consecutive
 STORE = _declare(Op("store", None, _store))  # src: buffer, index, value[, gate]
 BARRIER = _declare(Op("barrier", None, _nothing))  # src: the stores that it waits for
 AFTER = _declare(Op("after", None, _after))  # src: a buffer, then barriers: the buffer as it is after them
@@ -392,7 +394,9 @@ SINK = _declare(Op("sink", None, _nothing))  # src: the stores of a kernel; its 
 REDUCE = _declare(Op("reduce", None, _reduce))  # src: value, then one or more ranges; arg: a reducer
 DEFINE_ACC = _declare(Op("define_acc", None, _after))
 """src: start value, then the ranges that it accumulates over; arg: the REDUCE node that it came from, its identity."""
-PHI = _declare(Op("phi", 2, _phi))  # src: define_acc, new value. Assigned in the innermost loop; outside, the final value
+PHI = _declare(
+    Op("phi", 2, _phi)
+)  # src: define_acc, new value. Assigned in the innermost loop; outside, the final value
 
 # --- the linear form only --------------------------------------------------------------------------------------------
 
@@ -407,5 +411,3 @@ def identity_of(op: Op, dtype: DType) -> Scalar:
     """The start value of a reduction by `op`; 0.0 rather than -0.0 for a float sum, so that an empty sum is 0."""
     assert op.identity is not None
     return 0.0 if op is ADD and dtype.is_float else op.identity(dtype.scalar)
-
-

@@ -65,7 +65,12 @@ class _Builder:
         match node:
             case Leaf(name=None, value=value) if value is not None:
                 made = Const(value, node.dtype, node.views)
-                key: object = ("const", node.dtype, node.views, float_bits(value) if isinstance(value, float) else value)
+                key: object = (
+                    "const",
+                    node.dtype,
+                    node.views,
+                    float_bits(value) if isinstance(value, float) else value,
+                )
             case Leaf():
                 made = Load(self._slot(node), node.dtype, node.views)
                 key = made

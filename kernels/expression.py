@@ -187,7 +187,9 @@ def padded(root: Expression, axis: int, before: int, behind: int) -> Expression:
     if isinstance(root, Leaf):
         return change(root)
     if any(isinstance(node, Reduced) and axis in node.axes for node in root.walk()):
-        raise KernelError("a reduced axis cannot be padded inside a kernel; store the value in a kernel of its own first")
+        raise KernelError(
+            "a reduced axis cannot be padded inside a kernel; store the value in a kernel of its own first"
+        )
     moved = move(root, change)
     rank = len(root.shape)
     shape = tuple(size + before + behind if number == axis else 1 for number in range(rank))

@@ -128,8 +128,13 @@ def _buffer_type(data: dict[str, Any], place: str) -> tuple[DType, tuple[int, in
         return _type(value, f"{place}.dtype"), None
     shape = value.get("shape")
     if value.get("image") not in IMAGES or not isinstance(shape, list) or len(shape) != 3 or shape[2] != 4:
-        raise KernelError(f'{place}.dtype: an image is {{"image": "float32" or "float16", "shape": [height, width, 4]}}')
-    return IMAGES[value["image"]], (_integer(shape[0], f"{place}.dtype.shape"), _integer(shape[1], f"{place}.dtype.shape"))
+        raise KernelError(
+            f'{place}.dtype: an image is {{"image": "float32" or "float16", "shape": [height, width, 4]}}'
+        )
+    return IMAGES[value["image"]], (
+        _integer(shape[0], f"{place}.dtype.shape"),
+        _integer(shape[1], f"{place}.dtype.shape"),
+    )
 
 
 def _value_type(data: dict[str, Any], place: str) -> DType:
@@ -198,7 +203,9 @@ def _dim(value: object, place: str, depth: int = 0) -> Dim:
             if value[0] in ("floordiv", "floormod") and bounds(b)[0] <= 0 <= bounds(b)[1]:
                 raise KernelError(f"{place}: the divisor {b} can be zero")
             return _SYMBOLIC[value[0]](a, b)
-    raise KernelError(f'{place}: needs a number, ["var", name, min, max], or ["add"|"mul"|"floordiv"|"floormod", a, b], got {_short(value)}')
+    raise KernelError(
+        f'{place}: needs a number, ["var", name, min, max], or ["add"|"mul"|"floordiv"|"floormod", a, b], got {_short(value)}'
+    )
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -212,7 +219,12 @@ def write_kernel(kernel: Kernel) -> dict[str, Any]:
 def _written(node: Node) -> dict[str, Any]:
     match node:
         case Load():
-            return {"op": "load", "buffer": node.buffer, "dtype": _written_type(node), "views": _written_views(node.views)}
+            return {
+                "op": "load",
+                "buffer": node.buffer,
+                "dtype": _written_type(node),
+                "views": _written_views(node.views),
+            }
         case Store():
             return {"op": "store", "buffer": node.buffer, "dtype": _written_type(node), "views": _written_views(node.views),
                     "src": [node.src]}  # fmt: skip

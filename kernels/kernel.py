@@ -162,7 +162,9 @@ def _broadcast(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
     for axis, sizes in enumerate(zip(*shapes, strict=True)):
         others = [size for size in sizes if size != 1]
         if any(size != others[0] for size in others):
-            raise KernelError(f"axis {axis} has the sizes {', '.join(dict.fromkeys(map(str, others)))}; they must be equal, or 1")
+            raise KernelError(
+                f"axis {axis} has the sizes {', '.join(dict.fromkeys(map(str, others)))}; they must be equal, or 1"
+            )
         result.append(others[0] if others else 1)
     return tuple(result)
 

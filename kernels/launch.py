@@ -60,7 +60,9 @@ def _merge(dims: list[Dim], limits: list[int]) -> list[Dim]:
                 sizes[left : left + 2] = [a * b]
                 break
         else:
-            raise KernelError(f"cannot map the axes {_listed(dims)} onto hardware dimensions of at most {_listed(limits)}")
+            raise KernelError(
+                f"cannot map the axes {_listed(dims)} onto hardware dimensions of at most {_listed(limits)}"
+            )
     return sizes
 
 
@@ -76,7 +78,9 @@ def _split(sizes: list[Dim], limits: list[int]) -> list[Dim]:
             target = (number + 1) % len(limits)
             neighbour = result[target]
             if target == 0 or not isinstance(neighbour, int) or size // factor < 1:
-                raise KernelError(f"cannot map the axes {_listed(sizes)} onto hardware dimensions of at most {_listed(limits)}")
+                raise KernelError(
+                    f"cannot map the axes {_listed(sizes)} onto hardware dimensions of at most {_listed(limits)}"
+                )
             result[number], result[target] = size // factor, neighbour * factor
     if any(not _within(size, limit) for size, limit in zip(result, limits, strict=True)):
         raise KernelError(f"cannot map the axes {_listed(sizes)} onto hardware dimensions of at most {_listed(limits)}")

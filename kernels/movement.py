@@ -60,7 +60,9 @@ def every(views: Views, axis: int, step: int) -> Views:
     intervals = _intervals(view)
     low, high = intervals[axis]
     intervals[axis] = (-(-low // step), -(-high // step))
-    return _with_last(views, View(shape, _set(view.strides, axis, view.strides[axis] * step), view.offset, _mask(shape, intervals)))
+    return _with_last(
+        views, View(shape, _set(view.strides, axis, view.strides[axis] * step), view.offset, _mask(shape, intervals))
+    )
 
 
 def pad(views: Views, axis: int, before: int, behind: int) -> Views:
@@ -70,7 +72,9 @@ def pad(views: Views, axis: int, before: int, behind: int) -> Views:
     intervals = _intervals(view)
     low, high = intervals[axis]
     intervals[axis] = (low + before, high + before)
-    return _with_last(views, View(shape, view.strides, view.offset + view.strides[axis] * -before, _mask(shape, intervals)))
+    return _with_last(
+        views, View(shape, view.strides, view.offset + view.strides[axis] * -before, _mask(shape, intervals))
+    )
 
 
 def expand(views: Views, axis: int, size: Dim) -> Views:

@@ -37,7 +37,10 @@ def iteration_points(kernel: Kernel, variables: Values) -> int:
 def make_buffers(kernel: Kernel, variables: Values, seed: int = 0) -> list[Array]:
     """Reproducible contents for every buffer, flat, by slot: small numbers of both signs."""
     random = np.random.default_rng(seed)
-    return [_contents(argument.dtype, size, random) for argument, size in zip(kernel.arguments, buffer_sizes(kernel, variables), strict=True)]
+    return [
+        _contents(argument.dtype, size, random)
+        for argument, size in zip(kernel.arguments, buffer_sizes(kernel, variables), strict=True)
+    ]
 
 
 def buffer_sizes(kernel: Kernel, variables: Values) -> list[int]:
@@ -137,7 +140,11 @@ def _positions(views: Views, values: Values) -> tuple[Integers, npt.NDArray[np.b
     for number, view in enumerate(reversed(views)):
         if number:
             sizes = [evaluate(size, values) for size in view.shape]
-            indices = list(np.unravel_index(np.clip(position, 0, max(math.prod(sizes) - 1, 0)), sizes)) if math.prod(sizes) else []
+            indices = (
+                list(np.unravel_index(np.clip(position, 0, max(math.prod(sizes) - 1, 0)), sizes))
+                if math.prod(sizes)
+                else []
+            )
             if not indices:
                 indices = [position] * len(sizes)
         valid = valid & _inside(view, indices, values)

@@ -52,7 +52,9 @@ def parse_schedule(text: str) -> Schedule:
         match = re.match(r"([A-Za-z]+)\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)[\s,;]*", rest)
         if match is None or match[1].upper() not in OptionKind.__members__:
             names = ", ".join(OptionKind.__members__)
-            raise KernelError(f"not a schedule option: {rest[:40]!r}; write NAME(axis, amount) with NAME one of {names}")
+            raise KernelError(
+                f"not a schedule option: {rest[:40]!r}; write NAME(axis, amount) with NAME one of {names}"
+            )
         options.append(Option(OptionKind[match[1].upper()], int(match[2]), int(match[3])))
         rest = rest[match.end() :]
     return tuple(options)
@@ -130,7 +132,11 @@ def _apply(before: Plan, option: Option, kernel: Kernel, target: Target) -> Plan
         case OptionKind.THREAD:
             _refuse(option, target.has("threads"), f"cannot be shared out over CPU threads on {target.name}")
             _refuse(option, axis.reduce, "is reduced")
-            _refuse(option, any(other.thread > 1 for other in before.axes), "is not the first; one axis is shared out already")
+            _refuse(
+                option,
+                any(other.thread > 1 for other in before.axes),
+                "is not the first; one axis is shared out already",
+            )
             changed = replace(rest, thread=amount)
     axes = tuple(changed if number == option.axis else other for number, other in enumerate(before.axes))
     return Plan(axes, order)
@@ -162,7 +168,13 @@ def default_schedule(kernel: Kernel, target: Target, threads: int) -> Schedule:
     free = [axis for axis, size in enumerate(sizes) if axis not in reduced and isinstance(size, int) and size > 1]
     vector = _vector_axis(kernel, [axis for axis in free if axis not in mixed])
     if vector is not None and target.widths:
-        _take(options, sizes, OptionKind.UPCAST, vector, [w for w in target.widths if w <= (4 if target.has("threads") else 16)])
+        _take(
+            options,
+            sizes,
+            OptionKind.UPCAST,
+            vector,
+            [w for w in target.widths if w <= (4 if target.has("threads") else 16)],
+        )
     elif target.widths and vector is None:
         _unroll(kernel, options, sizes, reduced, target)
     if target.has("threads"):

@@ -8,10 +8,9 @@ down to the loads and constants, where they are views.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import Any
 
 import numpy as np
 
@@ -133,6 +132,12 @@ class Tensor:
         to = named_type(dtype)
         return self if to is self.dtype else self._with(Mapped.make(ops.CAST, (self.expression,), to))
 
+    def __matmul__(self, other: Tensor) -> Tensor:
+        """The matrix product over the last axis and the other's last but one; leading axes broadcast."""
+        if self.ndim < 2 or other.ndim < 2:
+            raise KernelError("@ needs two tensors of at least two dimensions; use einsum for vectors")
+        return (self[..., :, :, None] * other[..., None, :, :]).sum(-2)
+
     # --- reductions --------------------------------------------------------------------------------------------------
 
     def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
@@ -225,10 +230,7 @@ class Tensor:
             return self
         squeezed = self._squeezed()
         core = tuple(size for size in wanted if size != 1)
-        if core == squeezed.shape:
-            moved = squeezed
-        else:
-            moved = squeezed._reshaped(core)
+        moved = squeezed if core == squeezed.shape else squeezed._reshaped(core)
         keys: list[Key] = [None if size == 1 else slice(None) for size in wanted]
         return moved[tuple(keys)]
 
@@ -239,7 +241,9 @@ class Tensor:
     def _reshaped(self, shape: Shape) -> Tensor:
         full = self._materialized()
         if any(isinstance(part, Reduced) for part in full.expression.walk()):
-            raise KernelError("a reduced value cannot be reshaped inside a kernel; store it in a kernel of its own first")
+            raise KernelError(
+                "a reduced value cannot be reshaped inside a kernel; store it in a kernel of its own first"
+            )
         axes, rank = full.axes, len(full.expression.shape)
         hidden = [axis for axis in range(rank) if axis not in axes]
 
@@ -281,7 +285,9 @@ class Tensor:
         expression = self.expression
         for axis, size in zip(self.axes, self.shape, strict=True):
             if expression.shape[axis] != size:
-                expression = move(expression, lambda leaf, a=axis, s=size: leaf.with_views(movement.expand(leaf.views, a, s)))  # type: ignore[misc]
+                expression = move(
+                    expression, lambda leaf, a=axis, s=size: leaf.with_views(movement.expand(leaf.views, a, s))
+                )  # type: ignore[misc]
         return Tensor(expression, self.axes, self.shape)
 
     def __getitem__(self, key: Key | tuple[Key, ...]) -> Tensor:
@@ -527,5 +533,3 @@ def _with_new_axes(source: Tensor, plan: Sequence[int | None]) -> Tensor:
     if added:
         expression = expression.placed({axis: axis for axis in range(rank)}, rank + added)
     return Tensor(expression, tuple(axes), tuple(shape))
-
-

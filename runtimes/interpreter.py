@@ -64,7 +64,9 @@ class InterpretedKernel:
 
 
 def _size(size: UOp, kernel: LinearKernel, variables: Mapping[str, int]) -> int:
-    known = {node: variables[node.arg.name] for node in kernel.uops if node.op is ops.VAR and isinstance(node.arg, VarArg)}
+    known = {
+        node: variables[node.arg.name] for node in kernel.uops if node.op is ops.VAR and isinstance(node.arg, VarArg)
+    }
     value = evaluate(size, known)
     assert isinstance(value, int)
     return value
@@ -84,6 +86,10 @@ class _Block:
     local: dict[UOp, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.phis: dict[UOp, list[UOp]] = {}
+        for node in self.kernel.uops:
+            if node.op is ops.PHI:
+                self.phis.setdefault(node.src[0], []).append(node)
         self.per_group = math.prod(self.kernel.locals) * self.kernel.threads
         self.threads = len(self.numbers) * self.per_group
         self.group_of = np.repeat(np.arange(len(self.numbers)), self.per_group)
@@ -104,6 +110,7 @@ class _Block:
                 opened.append((at, 0, end))
                 self._count(node, 0)
             elif node.op is ops.ENDRANGE:
+                self._assign(node.src[0])
                 start, step, end = opened.pop()
                 if step + 1 < end:
                     opened.append((start, step + 1, end))
@@ -112,6 +119,12 @@ class _Block:
             else:
                 self._execute(node)
             at += 1
+
+    def _assign(self, loop: UOp) -> None:
+        """At the end of a step the accumulators take their new values, all at once."""
+        for accumulator, phis in self.phis.items():
+            if loop in accumulator.src[1:]:
+                self.values[accumulator] = self.values[phis[-1]]
 
     def _count(self, loop: UOp, step: int) -> None:
         self.values[loop] = np.full((1, 1), step, held_dtype(loop.dtype))
@@ -155,8 +168,10 @@ class _Block:
                 self.values[node] = self.values[node.src[0]][:, node.arg : node.arg + 1]
             case ops.DEFINE_ACC:
                 self.values[node] = self.values[node.src[0]]
+                for phi in self.phis.get(node, ()):  # what stays so if a loop has no steps
+                    self.values[phi] = self.values[node]
             case ops.PHI:
-                self.values[node] = self.values[node.src[0]] = self.values[node.src[1]]
+                self.values[node] = self.values[node.src[1]]
             case ops.LOCAL:
                 assert isinstance(node.arg, BufferArg) and node.dtype.element is not None
                 size = (len(self.numbers), node.arg.size or 0)
@@ -190,7 +205,9 @@ class _Block:
         gate, places = np.broadcast_arrays(gate, places)
         self._check(node, places, data.shape[-1], gate)
         other = self.values[node.src[3]] if len(node.src) == 4 else np.zeros((1, 1), data.dtype)
-        taken = self._read(data, base, np.where(gate, places, 0)) if data.shape[-1] else np.zeros(places.shape, data.dtype)
+        taken = (
+            self._read(data, base, np.where(gate, places, 0)) if data.shape[-1] else np.zeros(places.shape, data.dtype)
+        )
         return np.where(gate, taken, other)
 
     def _read(self, data: Array, base: npt.NDArray[np.int64] | None, places: Values) -> Values:

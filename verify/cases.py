@@ -43,7 +43,9 @@ def _problem(ruleset: RuleSet, rule: Rule, case: Case) -> str | None:
         result = found[0]
         if result is after or after is None:
             return None
-        settled = run_stage(result, ruleset.matcher(_CLEAN, case_context(case))).graph if _has_clean(ruleset) else result
+        settled = (
+            run_stage(result, ruleset.matcher(_CLEAN, case_context(case))).graph if _has_clean(ruleset) else result
+        )
         expected = run_stage(after, ruleset.matcher(_CLEAN, case_context(case))).graph if _has_clean(ruleset) else after
         if settled is expected:
             return None

@@ -63,7 +63,8 @@ def compile_rules(book: RuleBook) -> Compiled:
                 rows += _compile_instance(rule, instance, texts)
         groups[group.name] = tuple(rows)
     pipelines = {
-        name: tuple((stage.mode, stage.groups) for stage in pipeline.stages) for name, pipeline in book.pipelines.items()
+        name: tuple((stage.mode, stage.groups) for stage in pipeline.stages)
+        for name, pipeline in book.pipelines.items()
     }
     return Compiled(groups, pipelines, compile("\n".join(texts), "<rules>", "exec"))
 
@@ -129,7 +130,20 @@ def _flush(code: PatternCode, scope: Scope, value: str | None) -> str:
 
 
 def _may_lack_value(body: str) -> bool:
-    risky = ("constant(", "fold(", "convert(", "reinterpret(", " // ", " % ", " << ", " >> ", "extent", "g_size", "widened", "x_")
+    risky = (
+        "constant(",
+        "fold(",
+        "convert(",
+        "reinterpret(",
+        " // ",
+        " % ",
+        " << ",
+        " >> ",
+        "extent",
+        "g_size",
+        "widened",
+        "x_",
+    )
     return any(word in body for word in risky)
 
 
@@ -163,5 +177,3 @@ def type_classes(dtype: dtypes.DType) -> tuple[str, ...]:
     """The names by which an `on` clause may mean a type."""
     kind = dtype.kind
     return (dtype.scalar.name, kind, "int") if kind in ("sint", "uint") else (dtype.scalar.name, kind)
-
-

@@ -75,7 +75,9 @@ def paused_collector() -> Iterator[None]:
             gc.enable()
 
 
-def run_stage(root: UOp, matcher: Matcher, *, once: bool = False, fuel: int | None = None, keep_steps: bool = False) -> Report:
+def run_stage(
+    root: UOp, matcher: Matcher, *, once: bool = False, fuel: int | None = None, keep_steps: bool = False
+) -> Report:
     """Brings `root` to the fixed point of the matcher's rules; with `once`, applies them once to each node.
 
     `fuel` limits how many times rules may fire; by default a generous multiple of the graph's size.

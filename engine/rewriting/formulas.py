@@ -63,7 +63,11 @@ def value_code(formula: Formula, scope: Scope) -> str:
 
 
 def literal_code(value: bool | int | float) -> str:
-    return f'float("{value}")' if isinstance(value, float) and (value != value or abs(value) == float("inf")) else repr(value)
+    return (
+        f'float("{value}")'
+        if isinstance(value, float) and (value != value or abs(value) == float("inf"))
+        else repr(value)
+    )
 
 
 def _operation_code(formula: Operation, scope: Scope) -> str:

@@ -271,7 +271,9 @@ class PatternCode:
         if isinstance(count, Name) and count.name not in self.scope.names:
             if not last:
                 raise UnsupportedRule(count.span, "the number of lanes must be known where a rest follows")
-            self.scope.names[count.name] = Binding(Sort.NUMBER, f"len({lanes})" if start == 0 else f"(len({lanes}) - {start})")
+            self.scope.names[count.name] = Binding(
+                Sort.NUMBER, f"len({lanes})" if start == 0 else f"(len({lanes}) - {start})"
+            )
         else:
             comparison = "==" if last else ">="
             self.require(f"len({lanes}) {comparison} {start} + {value_code(count, self.scope)}")

@@ -192,5 +192,3 @@ def _store(path: Path, content: bytes) -> None:
         os.replace(file.name, path)
     except OSError:
         return
-
-

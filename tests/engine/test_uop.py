@@ -74,7 +74,7 @@ def test_the_short_constructors() -> None:
 
 # --- checks ----------------------------------------------------------------------------------------------------------
 
-I, F, B = var("i"), var("f", float32), var("b", bool_)
+I, F, B = var("i"), var("f", float32), var("b", bool_)  # noqa: E741 - an index, a float, a bool
 V4 = var("v", float32.vec(4))
 BUF = buffer(0, float32, 8)
 AT = var("at", index)

@@ -191,6 +191,6 @@ def test_a_cache_that_cannot_be_written_is_named(
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("RULEWRIGHT_CACHE", str(tmp_path / "file"))
     with pytest.raises(
-        DeviceError, match="cannot keep the built kernel in .*file.*: name another folder in RULEWRIGHT_CACHE"
+        DeviceError, match=r"cannot keep the built kernel in .*file.*: name another folder in RULEWRIGHT_CACHE"
     ):
         run_probe(runtime)

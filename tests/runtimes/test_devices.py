@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -16,12 +15,11 @@ from rulewright.runtimes.base import Runtime
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry of its own for a test that adds devices."""
     monkeypatch.setattr(devices, "DEVICES", dict(devices.DEVICES))
     monkeypatch.setattr(devices, "_runtimes", {})
     monkeypatch.setattr(devices, "_statuses", {})
-    yield
 
 
 class Wrong:

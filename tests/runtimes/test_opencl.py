@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -34,13 +33,13 @@ def runtime(request: pytest.FixtureRequest) -> OpenCLRuntime:
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The choice of a device is made anew, and forgotten afterwards."""
     for name in ("RULEWRIGHT_OPENCL", "PYOPENCL_CTX"):
         monkeypatch.delenv(name, raising=False)
     kept = opencl_device.find
     monkeypatch.setattr(opencl_device, "find", kept.__wrapped__)
-    yield monkeypatch
+    return monkeypatch
 
 
 def number(value: int) -> UOp:
@@ -185,5 +184,5 @@ def test_without_any_platform_the_error_says_what_to_install(fresh: pytest.Monke
         raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
 
     fresh.setattr(cl, "get_platforms", none)
-    with pytest.raises(DeviceError, match="no OpenCL platform; install a driver .* PLATFORM_NOT_FOUND_KHR"):
+    with pytest.raises(DeviceError, match=r"no OpenCL platform; install a driver .* PLATFORM_NOT_FOUND_KHR"):
         opencl_device.find()
