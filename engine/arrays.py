@@ -43,7 +43,7 @@ def to_bfloat16(value: npt.NDArray[Any]) -> Array:
 
 
 def from_storage(data: Array, dtype: DType) -> npt.NDArray[Any]:
-    return (data.astype(np.uint32) << 16).view(np.float32) if dtype is dtypes.bfloat16 else data
+    return np.asarray((data.astype(np.uint32) << 16).view(np.float32)) if dtype is dtypes.bfloat16 else data
 
 
 def to_storage(value: npt.NDArray[Any], dtype: DType) -> Array:
@@ -53,7 +53,7 @@ def to_storage(value: npt.NDArray[Any], dtype: DType) -> Array:
 def _truncdiv(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     quotient = np.floor_divide(a, b)
     inexact = quotient * b != a
-    return np.where(inexact & ((a < 0) != (b < 0)), quotient + np.array(1, a.dtype), quotient)
+    return np.asarray(np.where(inexact & ((a < 0) != (b < 0)), quotient + np.array(1, a.dtype), quotient))
 
 
 UNARY_FLOAT: dict[ops.Op, Any] = {
@@ -83,9 +83,9 @@ def apply(op: ops.Op, source: DType, dtype: DType, operands: Sequence[npt.NDArra
     if op is ops.WHERE:
         return np.where(operands[0], operands[1], operands[2])
     if op is ops.NEG:
-        return np.logical_not(operands[0]) if source is dtypes.bool_ else np.negative(operands[0])
+        return np.asarray(np.logical_not(operands[0]) if source is dtypes.bool_ else np.negative(operands[0]))
     if op is ops.NOT:
-        return np.invert(operands[0])
+        return np.asarray(np.invert(operands[0]))
     wide = [o.astype(np.float64) for o in operands] if source.is_float else operands
     if op is ops.MULACC:
         return rounded(rounded(wide[0] * wide[1], dtype).astype(wide[2].dtype) + wide[2], dtype)
@@ -98,5 +98,5 @@ def apply(op: ops.Op, source: DType, dtype: DType, operands: Sequence[npt.NDArra
 
 def _cast(value: npt.NDArray[Any], source: DType, dtype: DType) -> npt.NDArray[Any]:
     if dtype is dtypes.bool_:
-        return value != 0
+        return np.asarray(value != 0)
     return rounded(value, dtype)

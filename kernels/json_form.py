@@ -12,7 +12,7 @@ from ..engine import dtypes, ops
 from ..engine.dtypes import DType, Scalar
 from ..engine.errors import KernelError
 from .kernel import REDUCERS, Const, Elementwise, Kernel, Load, Node, Reduce, Store
-from .sizes import Dim, Size, bounds, var
+from .sizes import Dim, Size, bounds, combine, var
 from .view import View, Views
 
 ELEMENTWISE = {op.name: op for op in ops.ELEMENTWISE}
@@ -188,7 +188,7 @@ def _dims(values: list[Any], place: str) -> tuple[Dim, ...]:
 
 _SYMBOLIC: dict[str, Callable[[Dim, Dim], Dim]] = {
     "add": lambda a, b: a + b, "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b, "floormod": lambda a, b: a % b,
+    "floordiv": lambda a, b: combine("floordiv", a, b), "floormod": lambda a, b: combine("floormod", a, b),
 }  # fmt: skip
 
 

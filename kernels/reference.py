@@ -108,9 +108,9 @@ def _node(
             return result.astype(np.float32) if node.image else result
         case Const():
             _, valid = _positions(node.views, values)
-            value = evaluate(node.value, values) if isinstance(node.value, Size) else node.value
+            constant = evaluate(node.value, values) if isinstance(node.value, Size) else node.value
             dtype = held_dtype(node.dtype)
-            return np.where(valid, np.array(value).astype(dtype), np.zeros((), dtype))
+            return np.where(valid, np.array(constant).astype(dtype), np.zeros((), dtype))
         case Reduce():
             source = done[node.src]
             assert source is not None

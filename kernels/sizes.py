@@ -25,16 +25,16 @@ class Size:
     args: tuple[str | int | Size, ...]
 
     def __add__(self, other: Dim) -> Dim:
-        return _binary("add", self, other)
+        return combine("add", self, other)
 
     def __radd__(self, other: int) -> Dim:
-        return _binary("add", self, other)
+        return combine("add", self, other)
 
     def __mul__(self, other: Dim) -> Dim:
-        return _binary("mul", self, other)
+        return combine("mul", self, other)
 
     def __rmul__(self, other: int) -> Dim:
-        return _binary("mul", self, other)
+        return combine("mul", self, other)
 
     def __sub__(self, other: Dim) -> Dim:
         return self + other * -1
@@ -46,10 +46,10 @@ class Size:
         return self * -1
 
     def __floordiv__(self, other: Dim) -> Dim:
-        return _binary("floordiv", self, other)
+        return combine("floordiv", self, other)
 
     def __mod__(self, other: Dim) -> Dim:
-        return _binary("floormod", self, other)
+        return combine("floormod", self, other)
 
     def __str__(self) -> str:
         if self.op == "var":
@@ -83,7 +83,8 @@ def _fold(op: SizeOp, a: int, b: int) -> int:
             return a % b
 
 
-def _binary(op: SizeOp, a: Dim, b: Dim) -> Dim:
+def combine(op: SizeOp, a: Dim, b: Dim) -> Dim:
+    """One operator on two sizes, computed where both are numbers."""
     if isinstance(a, int) and isinstance(b, int):
         return _fold(op, a, b)
     if isinstance(b, int):

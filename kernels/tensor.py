@@ -223,7 +223,7 @@ class Tensor:
                 raise KernelError(f"cannot expand the shape {self.shape} to {result}: only an axis of size 1 repeats")
         return Tensor(self.expression, self.axes, result)
 
-    def reshape(self, *shape: int) -> Tensor:
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         """The same elements, row-major, in another shape; one size may be -1."""
         wanted = _resolve_shape(self.shape, shape)
         if wanted == self.shape:
@@ -276,8 +276,7 @@ class Tensor:
         """These axes read backwards."""
         result = self._materialized()
         for axis in axes:
-            inner = result.axes[self._axis(axis)]
-            result = result._with(move(result.expression, lambda leaf, a=inner: leaf.changed(a, movement.flip, a)))  # type: ignore[misc]
+            result = result._with(_flipped(result.expression, result.axes[self._axis(axis)]))
         return result
 
     def _materialized(self) -> Tensor:
@@ -285,9 +284,7 @@ class Tensor:
         expression = self.expression
         for axis, size in zip(self.axes, self.shape, strict=True):
             if expression.shape[axis] != size:
-                expression = move(
-                    expression, lambda leaf, a=axis, s=size: leaf.with_views(movement.expand(leaf.views, a, s))
-                )  # type: ignore[misc]
+                expression = _repeated(expression, axis, size)
         return Tensor(expression, self.axes, self.shape)
 
     def __getitem__(self, key: Key | tuple[Key, ...]) -> Tensor:
@@ -423,8 +420,10 @@ def align(tensors: Sequence[Tensor], rank: int) -> tuple[list[Expression], tuple
     return result, tuple(range(rank))
 
 
-def _resolve_shape(old: Shape, shape: Sequence[int]) -> Shape:
-    sizes = [int(size) for size in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)]
+def _resolve_shape(old: Shape, shape: Sequence[int | Sequence[int]]) -> Shape:
+    sizes: list[int] = []
+    for part in shape:
+        sizes += [int(part)] if isinstance(part, int | np.integer) else [int(size) for size in part]
     if any(not isinstance(size, int) for size in old):
         raise KernelError("a tensor with a symbolic size cannot be reshaped")
     count = math.prod(size for size in old if isinstance(size, int))
@@ -435,6 +434,14 @@ def _resolve_shape(old: Shape, shape: Sequence[int]) -> Shape:
     if math.prod(sizes) != count or any(size < 0 for size in sizes):
         raise KernelError(f"cannot reshape {count} elements of shape {old} into {tuple(sizes)}")
     return tuple(sizes)
+
+
+def _flipped(expression: Expression, axis: int) -> Expression:
+    return move(expression, lambda leaf: leaf.changed(axis, movement.flip, axis))
+
+
+def _repeated(expression: Expression, axis: int, size: Dim) -> Expression:
+    return move(expression, lambda leaf: leaf.with_views(movement.expand(leaf.views, axis, size)))
 
 
 def _broadcast_leaf(leaf: Leaf, shape: Shape) -> tuple[View, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 from .. import dtypes, ops
 from ..language.externs import EXTERNS
@@ -47,7 +48,7 @@ class Compiled:
 
     def functions(self) -> dict[str, Function]:
         """Runs the generated module."""
-        namespace = dict(_globals())
+        namespace: dict[str, Any] = dict(_globals())
         exec(self.code, namespace)  # noqa: S102 - our own generated text, see compile_rules
         return {name: value for name, value in namespace.items() if name.startswith("rule_")}
 

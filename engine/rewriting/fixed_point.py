@@ -176,7 +176,7 @@ class _Run:
         """Reads the cycle off the work list: from the earlier visit of `node` up to its top."""
         start = stack.index(node)
         cycle = [n for n in stack[start:] if n in self.waiting or n in self.opened]
-        rules = []
+        rules: list[str] = []
         for one in cycle:
             made = self.waiting.get(one)
             if made is not None and made in self.made_by and (not rules or rules[-1] != self.made_by[made][0]):

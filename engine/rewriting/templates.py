@@ -159,8 +159,8 @@ def _general(term: Apply, scope: Scope, expected: str | None) -> Built:
     """Operators whose type is inferred when the rule fires."""
     op = term.op
     if op is ops.WIDEN:
-        value, over = (build(arg, scope, None).node for arg in term.args)
-        return _named(f"widened({value}, {over})", scope)
+        widened, over = (build(arg, scope, None).node for arg in term.args)
+        return _named(f"widened({widened}, {over})", scope)
     operands = _operands(term, scope, expected)
     attrs = [attr_code(attr, scope) for attr in term.attrs]
     asked, arg = "None", "None"
