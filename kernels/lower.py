@@ -75,10 +75,10 @@ class _Lowering:
         free = [number for number, axis in enumerate(axes) if not axis.reduce]
         result = dict.fromkeys(free, ZERO)
         wide = [number for number in free if axes[number].size != 1]
-        if self.target.has("threads"):
-            groups = group_dims(ThreadKind.GROUP, [axes[number].size for number in wide], GROUP_LIMITS, reverse=True)
-            return result | dict(zip(wide, groups, strict=True))
-        return result | {number: range_(number, to_uop(axes[number].size)) for number in wide}
+        grouped = [number for number in wide if self.target.has("threads") and not axes[number].mixed]
+        groups = group_dims(ThreadKind.GROUP, [axes[number].size for number in grouped], GROUP_LIMITS, reverse=True)
+        loops = {number: range_(number, to_uop(axes[number].size)) for number in wide if number not in grouped}
+        return result | dict(zip(grouped, groups, strict=True)) | loops
 
     def _local(self, axes: tuple[Axis, ...]) -> dict[int, UOp]:
         wide = [number for number, axis in enumerate(axes) if axis.local > 1]

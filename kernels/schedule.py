@@ -68,7 +68,8 @@ class Axis:
     """
 
     size: Dim
-    reduce: bool
+    reduce: bool  # only reduced
+    mixed: bool = False  # reduced in one place and stored in another: always a loop
     thread: int = 1
     local: int = 1
     unroll: int = 1
@@ -93,13 +94,14 @@ def reduced_axes(kernel: Kernel) -> frozenset[int]:
 def plan(kernel: Kernel, schedule: Iterable[Option], target: Target) -> Plan:
     """Applies the options in order. Raises KernelError for the first that is not legal, with the reason."""
     reduced = reduced_axes(kernel)
-    result = Plan(tuple(Axis(size, number in reduced) for number, size in enumerate(kernel.axis_sizes)))
+    mixed = _mixed_axes(kernel)
+    result = Plan(tuple(Axis(size, n in reduced, n in mixed) for n, size in enumerate(kernel.axis_sizes)))
     for option in schedule:
-        result = _apply(result, option, kernel, target)
+        result = _apply(result, option, target)
     return result
 
 
-def _apply(before: Plan, option: Option, kernel: Kernel, target: Target) -> Plan:
+def _apply(before: Plan, option: Option, target: Target) -> Plan:
     if not 0 <= option.axis < len(before.axes):
         raise KernelError(f"{option}: there is no axis {option.axis}; the kernel has {len(before.axes)}")
     axis = before.axes[option.axis]
@@ -113,7 +115,7 @@ def _apply(before: Plan, option: Option, kernel: Kernel, target: Target) -> Plan
     match option.kind:
         case OptionKind.UPCAST:
             _refuse(option, axis.reduce, "is reduced; UNROLL it")
-            _refuse(option, option.axis in _mixed_axes(kernel), "is reduced in one place and stored in another")
+            _refuse(option, axis.mixed, "is reduced in one place and stored in another")
             _refuse(option, amount * axis.upcast > MAX_UPCAST, f"would have more than {MAX_UPCAST} lanes")
             changed = replace(rest, upcast=axis.upcast * amount)
             order = order if option.axis in order else (*order, option.axis)
@@ -123,7 +125,7 @@ def _apply(before: Plan, option: Option, kernel: Kernel, target: Target) -> Plan
             changed = replace(rest, unroll=axis.unroll * amount)
         case OptionKind.LOCAL:
             _refuse(option, not target.has("threads"), f"cannot have group threads on {target.name}")
-            _refuse(option, axis.reduce, "is reduced")
+            _refuse(option, axis.reduce or axis.mixed, "is reduced")
             group = amount
             for other in before.axes:
                 group *= other.local
@@ -178,7 +180,7 @@ def default_schedule(kernel: Kernel, target: Target, threads: int) -> Schedule:
     elif target.widths and vector is None:
         _unroll(kernel, options, sizes, reduced, target)
     if target.has("threads"):
-        _group(options, sizes, free)
+        _group(options, sizes, [axis for axis in free if axis not in mixed])
     elif threads > 1 and _steps(kernel) >= SMALL:
         first = next((axis for axis in free if _dividing(sizes[axis], range(threads, 1, -1))), None)
         if first is not None:
