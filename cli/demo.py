@@ -23,7 +23,7 @@ from ..runtimes import devices
 from .console import InputError, console, duration
 from .samples import SAMPLES
 
-SHOWN = "softmax"
+SHOWN = "matmul"
 """The kernel that is shown from the inside."""
 
 SHOWN_ON = ("opencl", "c", "llvm")

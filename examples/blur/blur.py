@@ -26,7 +26,8 @@ def gaussian(sigma: float) -> Weights:
     """The weights from -3 sigma to 3 sigma."""
     radius = max(1, round(3 * sigma))
     weights: Weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 def scale(size: int, weights: Weights) -> Weights:
@@ -57,7 +58,7 @@ class Blur:
 
     def __call__(self, picture: Pixels) -> Pixels:
         along_rows = self.rows(picture=picture, factor=self.factors[1])
-        return self.columns(picture=along_rows, factor=self.factors[0])
+        return np.asarray(self.columns(picture=along_rows, factor=self.factors[0]), np.uint8)
 
 
 def reference(picture: Pixels, weights: Weights) -> Weights:

@@ -33,7 +33,8 @@ class Network(NamedTuple):
 
     def logits(self, images: Floats) -> Floats:
         """The scores of the ten digits, by NumPy."""
-        return np.maximum(images @ self.w1 + self.b1, 0) @ self.w2 + self.b2
+        scores: Floats = np.maximum(images @ self.w1 + self.b1, 0) @ self.w2 + self.b2
+        return scores
 
 
 def load() -> tuple[Floats, Labels, Floats, Labels]:
@@ -78,7 +79,7 @@ class Classifier:
 
     def logits(self, images: Floats, net: Network) -> Floats:
         hidden = self.first(x=images, w1=net.w1, b1=net.b1)
-        return self.second(h=hidden, w2=net.w2, b2=net.b2)
+        return np.asarray(self.second(h=hidden, w2=net.w2, b2=net.b2), np.float32)
 
 
 def main() -> int:
