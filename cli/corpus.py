@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from ..runtimes import devices
+from .choices import check_choices
 from .console import InputError, console, reading
 from .workers import Answer, answers
 
@@ -49,7 +49,7 @@ def corpus_command(
 ) -> int:
     """Prints a progress bar, the kernels that went wrong, and a count of outcomes; 1 if any went wrong."""
     lines = _lines(path)[:limit]
-    devices.get(device)  # a device that is absent is said once, not for each kernel
+    check_choices(device, schedule)
     command = [sys.executable, "-m", f"{__package__}.corpus_worker", device, schedule, math, "check" if check else ""]
     begin = time.perf_counter()
     results: dict[int, Result] = {}

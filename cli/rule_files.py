@@ -7,12 +7,13 @@ from pathlib import Path
 
 from ..engine.language.parser import RuleSource, read_sources
 from ..engine.rewriting import RuleSet
-from .console import InputError
+from .console import InputError, reading
 
 
 def sources_with_builtin(paths: Sequence[str]) -> tuple[list[RuleSource], list[RuleSource]]:
     """The user's files, and our own without those that a user's file of the same name replaces."""
-    own = read_sources(files(paths))
+    with reading():
+        own = read_sources(files(paths))
     replaced = {source.module for source in own}
     return own, [source for source in RuleSet.builtin().sources if source.module not in replaced]
 

@@ -14,6 +14,7 @@ from ..engine.arrays import Array, numpy_dtype
 from ..kernels.kernel import Argument, Kernel
 from ..kernels.reference import default_variables, evaluate_kernel, make_buffers, mismatch
 from ..program import compile_kernel
+from .choices import check_choices
 from .console import InputError, console, duration, reading
 from .kernel_files import find_kernel
 
@@ -29,6 +30,7 @@ def run_command(
     check: bool,
 ) -> int:
     """Prints what went in and came out; 1 if `check` finds a difference from NumPy."""
+    check_choices(device, schedule)
     kernel = find_kernel(name)
     given = {_argument(kernel, key).slot: Path(path) for key, path in map(_pair, inputs)}
     wanted = {_argument(kernel, key, written=True).slot: Path(path) for key, path in map(_pair, outputs)}

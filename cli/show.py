@@ -11,6 +11,7 @@ from ..engine.uop import UOp
 from ..kernels.kernel import Kernel
 from ..program import Program, compile_kernel
 from ..renderers.listing import ListingRenderer
+from .choices import check_choices
 from .console import InputError, console
 from .kernel_files import find_kernel
 from .rule_files import with_builtin
@@ -30,6 +31,7 @@ class Travel:
 
 def show_command(name: str, stage: str, device: str, schedule: str, math: str, rules: list[str]) -> int:
     """Prints the stage alone, so that the source can be piped into a file; `all` prints each with a heading."""
+    check_choices(device, schedule)
     kernel = find_kernel(name)
     rule_set = with_builtin(rules) if rules else RuleSet.builtin()
     wanted = _stages(rule_set) if stage == "all" else [_find(stage, _stages(rule_set))]

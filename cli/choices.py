@@ -1,0 +1,19 @@
+"""What a user chooses by name, checked before anything else is done: the device and the schedule."""
+
+from __future__ import annotations
+
+from ..kernels.schedule import parse_schedule
+from ..runtimes import devices
+from .console import InputError, reading
+
+SCHEDULES = ("default", "none")
+
+
+def check_choices(device: str, schedule: str) -> None:
+    """Raises InputError for what there is not, and DeviceError for a device that does not work here."""
+    if device not in devices.DEVICES:
+        raise InputError(devices.probe(device).reason)
+    if schedule not in SCHEDULES:
+        with reading("--schedule"):
+            parse_schedule(schedule)
+    devices.get(device)
