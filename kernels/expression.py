@@ -57,7 +57,8 @@ class Expression:
             if isinstance(node, Leaf):
                 done[node] = node.with_views(_placed_views(node.views, places, rank))
             elif isinstance(node, Reduced):
-                done[node] = Reduced.make(node.op, src[0], tuple(sorted(places[a] for a in node.axes if a in places)))
+                axes = tuple(sorted(places[axis] for axis in node.axes if axis in places))
+                done[node] = Reduced.make(node.op, src[0], axes) if axes else src[0]  # over one element: that element
             else:
                 done[node] = node.rebuilt(src)
         return done[self]
