@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Program:
     def _slots(self) -> dict[str, Argument]:
         return {argument.name: argument for argument in self.kernel.arguments}
 
-    def __call__(self, *arrays: object, **named: object) -> Array | tuple[Array, ...]:
+    def __call__(self, *arrays: object, **named: object) -> Any:
         """Runs the kernel. Arrays must have the declared shape and type; variables are passed by name.
 
         A written buffer that is passed by name gives the starting contents; it is not changed itself.

@@ -203,9 +203,9 @@ def _signature(kernel: LinearKernel) -> Iterator[Problem]:
             case SpecialArg() if not _declared(kernel, node, node.arg):
                 yield Problem(node, "the kernel declares another size for this hardware index, or none")
         if node.op is ops.STORE:
-            slot = _slot(node.src[0])
-            if slot is not None and slot in params and not params[slot].written:
-                yield Problem(node, f"stores into buffer {slot}, which the kernel does not declare as written")
+            stored = _slot(node.src[0])
+            if stored is not None and stored in params and not params[stored].written:
+                yield Problem(node, f"stores into buffer {stored}, which the kernel does not declare as written")
 
 
 def _parameter(node: UOp, param: BufferParam | None) -> Iterator[Problem]:

@@ -156,14 +156,15 @@ def test_symbolic_sizes_are_bound_at_launch(device: str) -> None:
 def test_launches_that_do_not_fit_are_refused() -> None:
     program = rw.compile(rw.kernel(rw.tensor("a", (4, 4)) + rw.tensor("b", (4, 4))))
     a = floats(4, 4)
-    for call, problem in (
+    calls: list[tuple[Callable[[], object], str]] = [
         (lambda: program(a), "missing input b"),
         (lambda: program(a, a, a), "takes 2 inputs"),
         (lambda: program(a, a.astype(np.float64)), "b must be float32, got float64"),
         (lambda: program(a, a[:2]), r"b must have the shape \(4, 4\), got \(2, 4\)"),
         (lambda: program(a, c=a), "has no argument c"),
         (lambda: program(a, a, a=a), "a was passed twice"),
-    ):
+    ]
+    for call, problem in calls:
         with pytest.raises(LaunchError, match=problem):
             call()
 
@@ -249,7 +250,7 @@ def kernels(draw: st.DrawFn) -> rw.Kernel:
             case "slice":
                 value = value[draw(st.integers(0, len(value) - 1)) :: draw(st.sampled_from([1, 2, -1]))]
             case "reshape":
-                value = value.reshape(-1, value.shape[0])
+                value = value.reshape(-1, len(value))
             case "add":
                 value = value + rw.tensor("y", (1, 1))
             case "mul":
