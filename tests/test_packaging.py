@@ -18,7 +18,9 @@ def package_files() -> list[Path]:
     files = (
         path.relative_to(ROOT) for path in sorted(ROOT.rglob("*")) if path.suffix in DATA or path.name == "py.typed"
     )
-    return [file for file in files if file.parts[0] not in (*APART, "build") and not file.parts[0].startswith(".")]
+    environments = {path.parent.name for path in ROOT.glob("*/pyvenv.cfg")}
+    skipped = {*APART, "build", *environments}
+    return [file for file in files if file.parts[0] not in skipped and not file.parts[0].startswith(".")]
 
 
 def test_every_file_is_installed() -> None:
