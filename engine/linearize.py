@@ -87,9 +87,10 @@ class _Scheduler:
         axes = [axis for axis in self.loops if mask >> axis & 1]
         axes.sort(key=lambda axis: (self.around[axis].bit_count(), axis))
         for position, axis in enumerate(axes[1:]):
-            if not self.around[axis] >> axes[position] & 1:
+            outer = axes[position]
+            if not self.around[axis] >> outer & 1 or self.around[outer] >> axis & 1:
                 raise GraphError(
-                    f"ranges r{axes[position]} and r{axis} are used together but neither stands inside the other; "
+                    f"ranges r{outer} and r{axis} are used together but cannot stand one inside the other; "
                     "give the reductions ranges of their own"
                 )
         return tuple(axes)
