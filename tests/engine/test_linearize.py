@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 import rulewright as rw
 from rulewright.engine import ops
 from rulewright.engine.dtypes import float32, index
