@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from ..engine.errors import KernelError
 from .sizes import Dim
-from .tensor import Tensor
+from .tensor import Tensor, diagonal
 
 
 def einsum(formula: str, *operands: Tensor) -> Tensor:
-    """`einsum("ik,kj->ij", a, b)`. Without `->` the result has the letters that occur once, in alphabetical order.
+    """`einsum("ik,kj->ij", a, b)`. A letter twice in an operand takes its diagonal.
+
+    Without `->` the result has the letters that occur once, in alphabetical order.
 
     Raises KernelError for letters that do not fit the operands.
     """
     left, arrow, result = formula.replace(" ", "").partition("->")
     terms = left.split(",")
+    if not all(isinstance(operand, Tensor) for operand in operands):
+        raise KernelError(f"einsum({formula!r}): the operands must be tensors; make inputs with tensor(name, shape)")
     if len(terms) != len(operands):
         raise KernelError(f"einsum({formula!r}) names {len(terms)} operands, got {len(operands)}")
     if not arrow:
@@ -38,8 +42,6 @@ def _sizes(formula: str, terms: list[str], operands: tuple[Tensor, ...]) -> dict
     for term, operand in zip(terms, operands, strict=True):
         if not term.isalpha() and term or len(term) != operand.ndim:
             raise KernelError(f"einsum({formula!r}): {term!r} needs one letter for each of {operand.ndim} dimensions")
-        if len(set(term)) != len(term):
-            raise KernelError(f"einsum({formula!r}): a letter stands twice in {term!r}; diagonals are not supported")
         for letter, size in zip(term, operand.shape, strict=True):
             if sizes.setdefault(letter, size) == 1:
                 sizes[letter] = size
@@ -50,6 +52,11 @@ def _sizes(formula: str, terms: list[str], operands: tuple[Tensor, ...]) -> dict
 
 def _aligned(term: str, operand: Tensor, order: list[str]) -> Tensor:
     """The operand with its axes in the common order, size 1 where it has no such letter."""
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            second = term.rindex(letter)
+            operand = diagonal(operand, term.index(letter), second)
+            term = term[:second] + term[second + 1 :]
     present = [letter for letter in order if letter in term]
     moved = operand.permute(*(term.index(letter) for letter in present))
     return moved[tuple(slice(None) if letter in term else None for letter in order)]

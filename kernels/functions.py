@@ -58,7 +58,8 @@ def minimum(a: Operand, b: Operand) -> Tensor:
 
 
 def abs_(x: Tensor) -> Tensor:
-    return maximum(x, -x)
+    """The size without the sign; bools and unsigned integers have none."""
+    return maximum(x, -x) if x.dtype.is_float or x.dtype.kind == "sint" else x
 
 
 def relu(x: Tensor) -> Tensor:

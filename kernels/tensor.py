@@ -8,7 +8,7 @@ down to the loads and constants, where they are views.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 
@@ -19,6 +19,7 @@ from ..engine.dtypes import DType, Scalar
 from ..engine.errors import GraphError, KernelError
 from ..engine.ops import Op
 from . import movement
+from .detaching import detached, full_shape, reduces
 from .expression import Expression, Leaf, Mapped, Reduced, broadcast_shapes, move, padded
 from .sizes import Dim
 from .view import View, contiguous
@@ -47,6 +48,9 @@ class Tensor:
         if not self.shape or not isinstance(self.shape[0], int):
             raise TypeError("this tensor has no length")
         return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[number] for number in range(len(self)))
 
     def __repr__(self) -> str:
         return f"Tensor(shape=({', '.join(map(str, self.shape))}), dtype={self.dtype})"
@@ -83,23 +87,44 @@ class Tensor:
     def __floordiv__(self, other: Operand) -> Tensor:
         return apply(ops.FLOORDIV, self, other)
 
+    def __rfloordiv__(self, other: Operand) -> Tensor:
+        return apply(ops.FLOORDIV, other, self)
+
     def __mod__(self, other: Operand) -> Tensor:
         return apply(ops.FLOORMOD, self, other)
+
+    def __rmod__(self, other: Operand) -> Tensor:
+        return apply(ops.FLOORMOD, other, self)
 
     def __and__(self, other: Operand) -> Tensor:
         return apply(ops.AND, self, other)
 
+    def __rand__(self, other: Operand) -> Tensor:
+        return apply(ops.AND, other, self)
+
     def __or__(self, other: Operand) -> Tensor:
         return apply(ops.OR, self, other)
+
+    def __ror__(self, other: Operand) -> Tensor:
+        return apply(ops.OR, other, self)
 
     def __xor__(self, other: Operand) -> Tensor:
         return apply(ops.XOR, self, other)
 
+    def __rxor__(self, other: Operand) -> Tensor:
+        return apply(ops.XOR, other, self)
+
     def __lshift__(self, other: Operand) -> Tensor:
         return apply(ops.SHL, self, other)
 
+    def __rlshift__(self, other: Operand) -> Tensor:
+        return apply(ops.SHL, other, self)
+
     def __rshift__(self, other: Operand) -> Tensor:
         return apply(ops.SHR, self, other)
+
+    def __rrshift__(self, other: Operand) -> Tensor:
+        return apply(ops.SHR, other, self)
 
     def __neg__(self) -> Tensor:
         return apply(ops.NEG, self)
@@ -126,6 +151,7 @@ class Tensor:
         return apply(ops.NE, self, other)
 
     __hash__ = object.__hash__
+    __array_ufunc__ = None  # a NumPy operand leaves the operator to the tensor
 
     def cast(self, dtype: str | DType) -> Tensor:
         """The values converted to another type."""
@@ -262,7 +288,7 @@ class Tensor:
         result = self
         for axis, (before, behind) in enumerate(widths):
             if before or behind:
-                full = result._materialized()
+                full = result._materialized()._detached(axis)
                 expression = padded(full.expression, full.axes[axis], before, behind)
                 size = full.shape[axis] + before + behind
                 result = Tensor(expression, full.axes, (*full.shape[:axis], size, *full.shape[axis + 1 :]))
@@ -281,11 +307,18 @@ class Tensor:
 
     def _materialized(self) -> Tensor:
         """With every repeated axis really there, so that it can be sliced or summed."""
-        expression = self.expression
-        for axis, size in zip(self.axes, self.shape, strict=True):
-            if expression.shape[axis] != size:
-                expression = _repeated(expression, axis, size)
-        return Tensor(expression, self.axes, self.shape)
+        result = self
+        for number, size in enumerate(self.shape):
+            axis = self.axes[number]
+            if result.expression.shape[axis] != size:
+                result = result._detached(number)
+                result = result._with(_repeated(result.expression, axis, size))
+        return result
+
+    def _detached(self, number: int) -> Tensor:
+        """With no reduction over the kernel's axis below the visible axis `number`."""
+        axis = self.axes[number]
+        return self._with(detached(self.expression, axis)) if reduces(self.expression, axis) else self
 
     def __getitem__(self, key: Key | tuple[Key, ...]) -> Tensor:
         keys = list(key) if isinstance(key, tuple) else [key]
@@ -397,12 +430,13 @@ def combine(op: Op, tensors: Sequence[Tensor]) -> Tensor:
 
 def align(tensors: Sequence[Tensor], rank: int) -> tuple[list[Expression], tuple[int, ...]]:
     """The expressions over common axes: the visible ones where they broadcast, hidden ones shared where sizes agree."""
+    tensors = _without_conflicts(tensors, rank)
     hidden_sizes: list[Dim] = []
     places: list[dict[int, int]] = []
     for one in tensors:
         place = {axis: rank - one.ndim + number for number, axis in enumerate(one.axes)}
         free = list(range(len(hidden_sizes)))
-        for axis, size in enumerate(one.expression.full):
+        for axis, size in enumerate(full_shape(one.expression)):
             if axis in place:
                 continue
             if size == 1:
@@ -418,6 +452,20 @@ def align(tensors: Sequence[Tensor], rank: int) -> tuple[list[Expression], tuple
     total = rank + len(hidden_sizes)
     result = [one.expression.placed(place, total) for one, place in zip(tensors, places, strict=True)]
     return result, tuple(range(rank))
+
+
+def _without_conflicts(tensors: Sequence[Tensor], rank: int) -> list[Tensor]:
+    """A reduction keeps its axis among the visible ones where the sizes agree, as in a softmax, else gets its own."""
+    shape = broadcast_shapes([one.shape for one in tensors])
+    taken = {rank - len(shape) + number: size for number, size in enumerate(shape) if size != 1}
+    result = []
+    for one in tensors:
+        full = full_shape(one.expression)
+        for number, axis in enumerate(one.axes):
+            if full[axis] != 1 and taken.setdefault(rank - one.ndim + number, full[axis]) != full[axis]:
+                one = one._detached(number)
+        result.append(one)
+    return result
 
 
 def _resolve_shape(old: Shape, shape: Sequence[int | Sequence[int]]) -> Shape:
@@ -450,6 +498,21 @@ def _broadcast_leaf(leaf: Leaf, shape: Shape) -> tuple[View, ...]:
         if own != wanted:
             views = movement.expand(views, axis, wanted)
     return views
+
+
+def diagonal(source: Tensor, first: int, second: int) -> Tensor:
+    """Two visible axes walked together, as the first; the second is gone. One of size 1 repeats."""
+    full = source._detached(first)._detached(second)
+    sizes = (full.shape[first], full.shape[second])
+    size = sizes[1] if sizes[0] == 1 else sizes[0]
+    if sizes[1] not in (1, size):
+        raise KernelError(f"a diagonal needs two axes of one size, got {sizes[0]} and {sizes[1]}")
+    shape = tuple(size if number in (first, second) else s for number, s in enumerate(full.shape))
+    full = Tensor(full.expression, full.axes, shape)._materialized()
+    a, b = full.axes[first], full.axes[second]
+    expression = move(full.expression, lambda leaf: leaf.with_views(movement.diagonal(leaf.views, a, b)))
+    keep = [number for number in range(full.ndim) if number != second]
+    return Tensor(expression, tuple(full.axes[n] for n in keep), tuple(full.shape[n] for n in keep))
 
 
 # --- indexing --------------------------------------------------------------------------------------------------------
@@ -492,9 +555,15 @@ def _sliced(source: Tensor, axis: int, key: slice) -> Tensor:
         return source
     if not isinstance(size, int):
         raise KernelError(f"cannot slice an axis of the symbolic size {size}")
-    start, stop, step = key.indices(size)
+    try:
+        start, stop, step = key.indices(size)
+    except (TypeError, ValueError) as problem:
+        raise KernelError(f"cannot slice axis {axis}: {problem}") from None
     count = len(range(start, stop, step))
+    step = step if count > 1 else 1
     full = source._materialized()
+    if count < size:  # the whole axis backwards is the same for a reduction
+        full = full._detached(axis)
     inner = full.axes[axis]
     first, last = (start, start + (count - 1) * step) if count else (0, -1)
     low, high = min(first, last), max(first, last) + 1
