@@ -37,10 +37,11 @@ def read_kernels(path: str | Path) -> Iterator[Kernel]:
     except (OSError, UnicodeDecodeError) as problem:
         raise KernelError(f"{path}: cannot read the file: {problem}") from None
     try:
-        whole = json.loads(text)
-        documents = [(1, whole)]
+        documents = [(1, _parsed(text))]
     except json.JSONDecodeError:
         documents = list(_lines(path, text))
+    except KernelError as problem:
+        raise KernelError(f"{path}:1: {problem}") from None
     for line, document in documents:
         try:
             yield read_kernel(document)
@@ -52,9 +53,21 @@ def _lines(path: str | Path, text: str) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                yield number, json.loads(line)
+                yield number, _parsed(line)
             except json.JSONDecodeError as problem:
                 raise KernelError(f"{path}:{number}:{problem.colno}: not JSON: {problem.msg}") from None
+            except KernelError as problem:
+                raise KernelError(f"{path}:{number}: {problem}") from None
+
+
+def _parsed(text: str) -> Any:
+    """JSON data. Raises KernelError where Python's reader gives up on what is JSON."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError):
+        raise KernelError("nested too deeply, or a number with too many digits") from None
 
 
 def _node(data: object, place: str) -> Node:

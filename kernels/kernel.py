@@ -178,7 +178,8 @@ def _check(node: Node, number: int, types: list[DType], shapes: list[tuple[Dim, 
         case Store():
             _check_source(node.src, number)
             shape = _check_views(node.views)
-            _broadcast([shapes[node.src], shape])
+            if _broadcast([shapes[node.src], shape]) != shape:
+                raise KernelError(f"stores shape {_listed(shapes[node.src])} through views of shape {_listed(shape)}")
             held = dtypes.float32 if node.image else node.dtype
             if types[node.src] is not held:
                 raise KernelError(f"stores a {types[node.src]} in a buffer of {held}; put a cast before it")
@@ -187,6 +188,8 @@ def _check(node: Node, number: int, types: list[DType], shapes: list[tuple[Dim, 
             _check_source(node.src, number)
             if not node.axes or not all(0 <= axis < len(shapes[node.src]) for axis in node.axes):
                 raise KernelError(f"axes {list(node.axes)} are not axes of rank {len(shapes[node.src])}")
+            if len(set(node.axes)) != len(node.axes):
+                raise KernelError(f"axes {list(node.axes)} name an axis twice")
             shape = tuple(1 if axis in node.axes else size for axis, size in enumerate(shapes[node.src]))
             return types[node.src], shape
         case Elementwise():
@@ -196,6 +199,10 @@ def _check(node: Node, number: int, types: list[DType], shapes: list[tuple[Dim, 
             if dtypes.void in operands:
                 raise KernelError("uses a store as an operand")
             return node.op.typing(node.dtype, operands, None), _broadcast([shapes[source] for source in node.src])
+
+
+def _listed(shape: tuple[Dim, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
 
 
 def _check_source(source: int, number: int) -> None:

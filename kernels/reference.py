@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..engine import dtypes, ops
 from ..engine.arrays import Array, apply, from_storage, held_dtype, numpy_dtype, rounded, to_bfloat16, to_storage
 from ..engine.dtypes import DType
+from ..engine.errors import KernelError
 from .kernel import Const, Elementwise, Kernel, Load, Reduce, Store
 from .sizes import Dim, Size, bounds, evaluate
 from .view import View, Views
@@ -103,6 +104,7 @@ def _node(
             position, valid = _positions(node.views, values)
             data = buffers[node.buffer]
             flat = np.where(valid, position, 0)
+            _check_reach(number, node, flat, data.size if valid.any() else 1)
             taken = from_storage(data, node.dtype)[flat] if data.size else np.zeros(flat.shape, numpy_dtype(node.dtype))
             result = np.where(valid, taken, np.zeros((), taken.dtype))
             return result.astype(np.float32) if node.image else result
@@ -124,8 +126,16 @@ def _node(
             assert source is not None
             position, valid = _positions(node.views, values)
             value = np.broadcast_to(source, position.shape)
+            _check_reach(number, node, position[valid], held[node.buffer].size)
             held[node.buffer][position[valid]] = to_storage(value[valid], node.dtype)
             return None
+
+
+def _check_reach(number: int, node: Load | Store, position: Integers, size: int) -> None:
+    """NumPy counts negative positions from the end: here they are as wrong as those past the end."""
+    if position.size and not 0 <= (low := int(position.min())) <= (high := int(position.max())) < size:
+        at = low if low < 0 else high
+        raise KernelError(f"nodes[{number}]: element {at} of buffer {node.buffer}, which has {size}; mend the views")
 
 
 # --- views -----------------------------------------------------------------------------------------------------------
@@ -194,7 +204,7 @@ def mismatch(kernel: Kernel, output: int, got: Array, expected: Array) -> str | 
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{argument.name}: {got.dtype}{got.shape} instead of {expected.dtype}{expected.shape}"
     with np.errstate(all="ignore"):
-        wrong = ~_agree(kernel, argument.dtype, got, expected)
+        wrong = ~_agree(kernel, output, got, expected)
     if not wrong.any():
         return None
     at = int(np.argmax(wrong.reshape(-1)))
@@ -208,11 +218,13 @@ def mismatch(kernel: Kernel, output: int, got: Array, expected: Array) -> str | 
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
-def _agree(kernel: Kernel, dtype: DType, got: Array, expected: Array) -> npt.NDArray[np.bool_]:
+def _agree(kernel: Kernel, output: int, got: Array, expected: Array) -> npt.NDArray[np.bool_]:
+    dtype = kernel.outputs[output].dtype
     if not dtype.is_float:
-        if dtype is dtypes.bool_ or not any(t.is_float for t in kernel.types):
-            return np.asarray(got == expected)
-        return np.asarray(np.abs(got.astype(np.float64) - expected.astype(np.float64)) <= 1)
+        exact = got == expected
+        if dtype is dtypes.bool_ or not _truncates(kernel, kernel.outputs[output].slot):
+            return np.asarray(exact)
+        return np.asarray(exact | (np.abs(got.astype(np.float64) - expected.astype(np.float64)) <= 1))
     a, b = (from_storage(x, dtype).astype(np.float64) for x in (got, expected))
     steps = 1
     for node in kernel.nodes:
@@ -223,8 +235,24 @@ def _agree(kernel: Kernel, dtype: DType, got: Array, expected: Array) -> npt.NDA
     epsilon = max(EPSILON[name] for name in types) * (16 + 2 * math.sqrt(steps))
     finite = np.abs(b[np.isfinite(b)])
     scale = float(finite.max()) if finite.size else 1.0
-    close = np.abs(a - b) <= epsilon * (np.abs(b) + min(scale, 1e30) * 0.25 + 1e-30)
+    close = np.isfinite(b) & (np.abs(a - b) <= epsilon * (np.abs(b) + min(scale, 1e30) * 0.25 + 1e-30))
     return np.asarray(close | (a == b) | (np.isnan(a) & np.isnan(b)))
+
+
+def _truncates(kernel: Kernel, slot: int) -> bool:
+    """Whether what is stored in a buffer comes from a cast of a float to an integer; a comparison does not count."""
+    pending = [node.src for node in kernel.stores if node.buffer == slot]
+    seen = set(pending)
+    while pending:
+        number = pending.pop()
+        node = kernel.nodes[number]
+        if isinstance(node, Elementwise) and node.op is ops.CAST and kernel.types[node.src[0]].is_float:
+            return True
+        if kernel.types[number].is_int:
+            new = set(_sources(node)) - seen
+            seen |= new
+            pending += sorted(new)
+    return False
 
 
 def _upper(size: Dim) -> int:

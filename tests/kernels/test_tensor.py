@@ -77,10 +77,13 @@ def test_movement_reads_like_numpy(expression: rw.Tensor, expected: Array) -> No
     same(expression, expected)
 
 
+TWO: Any = np.float32(2)
+
+
 @pytest.mark.parametrize(("expression", "expected"), [
     (7 % U, 7 % u), (7 // U, 7 // u), (3 & U, 3 & u), (8 | U, 8 | u), (5 ^ U, 5 ^ u), (1 << U, 1 << u),
     (200 >> U, 200 >> u), (~J, ~j), (-J, -j), (J // U, j // u), (J % U, j % u), (1 - X, 1 - x), (2 / X, 2 / x),
-    (np.float32(2) * X, 2 * x), (rw.where(X > 0, X, 0), np.where(x > 0, x, 0)), (rw.minimum(X, 0.5), np.minimum(x, 0.5)),
+    (TWO * X, 2 * x), (rw.where(X > 0, X, 0), np.where(x > 0, x, 0)), (rw.minimum(X, 0.5), np.minimum(x, 0.5)),
     (rw.abs(X), abs(x)), (rw.abs(J), abs(j)), (rw.abs(U), u), (rw.abs(X > 0), x > 0), (rw.relu(X), np.maximum(x, 0)),
     (rw.cos(X), np.cos(x)), (rw.log(rw.abs(X)), np.log(abs(x))), (rw.tanh(X), np.tanh(x)),
     (rw.sqrt(rw.abs(X)), np.sqrt(abs(x))), (rw.recip(X), 1 / x), (rw.log2(rw.exp2(X)), x),
