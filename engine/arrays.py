@@ -37,9 +37,32 @@ def rounded(value: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
 
 
 def to_bfloat16(value: npt.NDArray[Any]) -> Array:
-    bits = value.astype(np.float32).view(np.uint32)
+    """The bits of the nearest values, from numbers of any type by one rounding."""
+    bits = _to_odd_float32(value).view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(value), 0x7FC0, rounded).astype(np.uint16)
+
+
+def _to_odd_float32(value: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """As float32; where that is inexact, the neighbour whose last bit is 1, so that a further rounding sees it."""
+    if value.dtype == np.float32:
+        return np.asarray(value)
+    if value.dtype.kind in "iu" and value.dtype.itemsize == 8:
+        value = _to_odd_53_bits(value)
+    exact = value.astype(np.float64)
+    near = exact.astype(np.float32)
+    inexact = (near != exact) & ~np.isnan(exact)
+    beyond = np.abs(near.astype(np.float64)) > np.abs(exact)
+    bits = np.where(beyond, np.nextafter(near, np.float32(0)), near).view(np.uint32)
+    return np.where(inexact, bits | np.uint32(1), bits).view(np.float32)
+
+
+def _to_odd_53_bits(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Of large integers the last 12 bits become one, so that float64 holds the rest and whether there was more."""
+    large = (value >= 2**52) if value.dtype.kind == "u" else (value >= 2**52) | (value <= -(2**52))
+    low = value & value.dtype.type(0xFFF)
+    odd = (value - low) | np.where(low != 0, value.dtype.type(0x1000), value.dtype.type(0))
+    return np.where(large, odd, value)
 
 
 def from_storage(data: Array, dtype: DType) -> npt.NDArray[Any]:

@@ -1,9 +1,10 @@
 """From a graph to the linear form: an order with loops, in which everything stands as far out as it can.
 
 Each node belongs to the innermost of the loops that it varies in, so what does not vary in a loop stands outside.
-Loops form a tree: those of a store nest by axis number, an accumulator's own loops stand inside those that its result
-varies in, and accumulators over the same ranges share a loop. Inside a loop, the order is topological, operands
-first, ties by the graph's own post-order; a loop is one item there, so it closes before whatever uses its results.
+Loops form a tree (`engine.nesting`): those of a store nest by axis number, an accumulator's own loops stand inside
+those that its result varies in, and accumulators over the same ranges share a loop. Inside a loop, the order is
+topological, stores as late as possible, ties by the graph's own post-order; an inner loop is one item there, so it
+closes before whatever uses its results.
 """
 
 from __future__ import annotations
@@ -16,86 +17,35 @@ from . import facts, ops
 from .dtypes import void
 from .errors import GraphError
 from .linear import BufferParam, LinearKernel
-from .ops import BufferArg, RangeArg, SpecialArg, ThreadKind, VarArg
+from .nesting import Nest, Path, axis_of
+from .ops import BufferArg, SpecialArg, ThreadKind, VarArg
+from .separate import separate
 from .uop import UOp, const, intern, walk
-
-Path = tuple[int, ...]
-"""A place in the tree of loops: the axes of the loops around it, outermost first."""
 
 
 def linearize(sink: UOp, name: str) -> LinearKernel:
     """The linear form of a lowered graph. Raises GraphError if its loops cannot be nested."""
-    nodes = [node for node in walk(sink) if node.op is not ops.SINK]
+    nodes = [node for node in walk(separate(sink)) if node.op is not ops.SINK]
     order = list(_Scheduler(nodes).ordered())
     return LinearKernel(name, tuple(_with_ifs(order)), *_signature(nodes))
 
 
 class _Scheduler:
-    """The tree of loops of one graph."""
+    """The tree of loops of one graph, and what stands in each."""
 
     def __init__(self, nodes: list[UOp]) -> None:
         self.nodes = nodes
-        self.loops = {_axis(node): node for node in nodes if node.op is ops.RANGE}
-        self.phis = [node for node in nodes if node.op is ops.PHI]
-        self.around: dict[int, int] = {}  # axis -> mask of the loops that must stand around it
-        self.masks: dict[UOp, int] = {}
-        self._nest()
-        self.paths = {mask: self._path(mask) for mask in set(self.masks.values())}
-        self.place = {node: self.paths[self.masks[node]] for node in nodes}
-
-    # --- which loops a node stands in ----------------------------------------------------------------------------------
-
-    def _nest(self) -> None:
-        """Grows the loops around each range until every node's loops include those around its loops."""
-        self.around = dict.fromkeys(self.loops, 0)
-        while True:
-            self._compute_masks()
-            grown = {axis: mask | self._wanted(axis) for axis, mask in self.around.items()}
-            if grown == self.around:
-                return
-            self.around = grown
-
-    def _compute_masks(self) -> None:
-        masks = self.masks
-        close = _Closure(self.around)
-        for node in self.nodes:
-            mask = facts.ranges(node)
-            for s in node.src:
-                mask |= masks[s] & ~self._ends(s)
-            if node.op is ops.PHI or node.op is ops.DEFINE_ACC:
-                own = _own_loops(node)
-                mask = (mask & ~own) if node.op is ops.DEFINE_ACC else mask | own
-            masks[node] = close(mask)
-
-    def _ends(self, node: UOp) -> int:
-        """The loops that are closed before a user of the node."""
-        return _own_loops(node) if node.op is ops.PHI else 0
-
-    def _wanted(self, axis: int) -> int:
-        """What must stand around a loop, by what is in it."""
-        wanted, bit = 0, 1 << axis
-        for phi in self.phis:
-            own = _own_loops(phi)
-            if own & bit:
-                wanted |= (self.masks[phi] & ~own) | (own & (bit - 1))
-        for node in self.nodes:
-            if node.op is ops.STORE and self.masks[node] & bit:
-                wanted |= self.masks[node] & (bit - 1)
-        return wanted
+        self.nest = Nest(nodes)
+        self.nest.surround_accumulators()
+        self.paths: dict[int, Path] = {}
+        self.place = {node: self._path(_stands_in(node)) for node in nodes}
+        self.starts: dict[Path, list[UOp]] = {}  # accumulators by the outermost of their loops
 
     def _path(self, mask: int) -> Path:
-        axes = [axis for axis in self.loops if mask >> axis & 1]
-        axes.sort(key=lambda axis: (self.around[axis].bit_count(), axis))
-        for position, axis in enumerate(axes[1:]):
-            outer = axes[position]
-            if not self.around[axis] >> outer & 1 or self.around[outer] >> axis & 1:
-                raise GraphError(
-                    f"ranges r{outer} and r{axis} are used together but cannot stand one inside the other; "
-                    "give the reductions ranges of their own"
-                )
-        return tuple(axes)
-
-    # --- the order inside a loop ---------------------------------------------------------------------------------------
+        path = self.paths.get(mask)
+        if path is None:
+            path = self.paths[mask] = self.nest.path(self.nest.closed(mask))
+        return path
 
     def ordered(self) -> Iterator[UOp]:
         bodies = self._bodies()
@@ -106,11 +56,12 @@ class _Scheduler:
             if item is None:
                 stack.pop()
                 if path:
-                    yield intern(ops.ENDRANGE, void, (self.loops[path[-1]],))
+                    yield intern(ops.ENDRANGE, void, (self.nest.loops[path[-1]],))
                     path = path[:-1]
             elif isinstance(item, int):
                 path = (*path, item)
-                yield self.loops[item]
+                yield from self.starts.get(path, ())
+                yield self.nest.loops[item]
                 stack.append(bodies[path].items())
             else:
                 yield item
@@ -119,53 +70,51 @@ class _Scheduler:
         bodies: dict[Path, _Body] = {(): _Body()}
         for number, node in enumerate(self.nodes):
             path = self.place[node]
-            for depth in range(len(path)):
-                parent = bodies.setdefault(path[:depth], _Body())
-                parent.add(path[depth], number, node.op is ops.STORE)
-                bodies.setdefault(path[: depth + 1], _Body())
+            stores = node.op is ops.STORE
+            if path not in bodies or stores:
+                for depth in range(len(path)):
+                    bodies.setdefault(path[:depth], _Body()).add(path[depth], number, stores)
+                bodies.setdefault(path, _Body())
+            if node.op is ops.DEFINE_ACC:
+                self._start(bodies, node)
+                continue
             if node.op is not ops.RANGE:
-                bodies[path].add(node, number, node.op is ops.STORE)
-            operands = node.src[:1] if node.op is ops.DEFINE_ACC else node.src  # it starts before its ranges do
-            for s in operands:
-                self._depend(bodies, s, node)
+                bodies[path].add(node, number, stores)
+            for s in node.src:
+                if s.op is not ops.DEFINE_ACC:
+                    self._depend(bodies, s, node)
         return bodies
 
+    def _start(self, bodies: dict[Path, _Body], accumulator: UOp) -> None:
+        """An accumulator starts just before the outermost of its loops."""
+        path = self.place[accumulator]
+        own = {axis_of(loop) for loop in accumulator.src[1:]}
+        outermost = next(depth for depth, axis in enumerate(path) if axis in own)
+        self.starts.setdefault(path[: outermost + 1], []).append(accumulator)
+        self._order(bodies, accumulator.src[0], path[:outermost], path[outermost])
+
     def _depend(self, bodies: dict[Path, _Body], before: UOp, after: UOp) -> None:
-        """Orders the two, or the loops that they stand in, where their ways part."""
-        a, b = self.place[before], self.place[after]
-        if after.op is ops.RANGE:
-            b = b[:-1]  # what a loop's end needs stands outside of the loop
+        path = self.place[after]
+        item: UOp | int = after
+        if after.op is ops.RANGE:  # what a loop's end needs stands outside of the loop
+            path, item = path[:-1], path[-1]
+        if before.op is not ops.RANGE or path[: len(self.place[before])] != self.place[before]:
+            self._order(bodies, before, path, item)
+
+    def _order(self, bodies: dict[Path, _Body], before: UOp, path: Path, item: UOp | int) -> None:
+        """The item in the loops of `path` comes after a node: so does, where their ways part, one loop after another."""
+        way = self.place[before]
         shared = 0
-        while shared < len(a) and shared < len(b) and a[shared] == b[shared]:
+        while shared < len(way) and shared < len(path) and way[shared] == path[shared]:
             shared += 1
-        first = a[shared] if shared < len(a) else before
-        if after.op is ops.RANGE and shared == len(b):
-            second: UOp | int = _axis(after)
-        else:
-            second = b[shared] if shared < len(b) else after
-        if before.op is ops.RANGE and shared == len(a):
-            return  # inside its own loop a range is known from the start
-        bodies[a[:shared]].order(first, second)
+        first = way[shared] if shared < len(way) else before
+        second = path[shared] if shared < len(path) else item
+        bodies[way[:shared]].order(first, second)
 
 
-class _Closure:
-    """Masks closed under: a loop brings along those around it."""
-
-    def __init__(self, around: dict[int, int]) -> None:
-        self.around = around
-        self.known: dict[int, int] = {}
-
-    def __call__(self, mask: int) -> int:
-        found = self.known.get(mask)
-        if found is None:
-            found, before = mask, -1
-            while found != before:
-                before = found
-                for axis, outer in self.around.items():
-                    if found >> axis & 1:
-                        found |= outer
-            self.known[mask] = found
-        return found
+def _stands_in(node: UOp) -> int:
+    """The loops that a node stands in: those that it varies in, and a phi also in those that it ends."""
+    return facts.ranges(node) | facts.ranges(node.src[0]) if node.op is ops.PHI else facts.ranges(node)
 
 
 @dataclass(slots=True)
@@ -205,20 +154,6 @@ class _Body:
                     known.append(user)
         if count < len(self.keys):
             raise GraphError("two loops need each other's results; give the reductions ranges of their own")
-
-
-def _axis(node: UOp) -> int:
-    assert isinstance(node.arg, RangeArg)
-    return node.arg.axis
-
-
-def _own_loops(node: UOp) -> int:
-    """The loops that an accumulator (or the phi on it) runs over."""
-    accumulator = node.src[0] if node.op is ops.PHI else node
-    mask = 0
-    for over in accumulator.src[1:]:
-        mask |= 1 << _axis(over)
-    return mask
 
 
 def _with_ifs(order: list[UOp]) -> Iterator[UOp]:

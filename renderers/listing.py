@@ -14,7 +14,7 @@ class ListingRenderer:
     target = Target(
         "interpreter",
         frozenset({
-            "floordiv", "max", "int-max", "half", "half-storage", "float64", "bool-vector", "math-vector", "cast-vector",
+            "floordiv", "max", "int-max", "half", "half-storage", "bfloat16", "float64", "bool-vector", "math-vector", "cast-vector",
             "mulacc", "recip", "round", "threads", "local-memory",
         }),
         widths=(16, 8, 4, 2),

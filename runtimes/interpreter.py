@@ -1,8 +1,8 @@
-"""The interpreter: executes the linear form with NumPy, in lock step over all threads. The reference for all devices.
+"""The reference device: executes the linear form with NumPy, all threads in lock step.
 
-Each value is an array (threads, lanes); what is the same in every thread has one row. Loops run in Python, ifs are
-masks, every access is checked against its buffer's bounds. Threads are taken in blocks of whole groups, so that
-memory stays bounded.
+A value is an array with one row a thread and one column a lane; what is the same in all threads has one row. Loops
+run in order, an `if` and a loop whose end differs between threads become masks. Arithmetic is that of
+`engine.arrays`, memory that of `interpreter_memory`. Values are dropped after their last use.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..engine import dtypes, ops
-from ..engine.arrays import Array, apply, from_storage, held_dtype, to_storage
+from ..engine import ops
+from ..engine.arrays import Array, apply, held_dtype
 from ..engine.errors import DeviceError
 from ..engine.interpret import evaluate
 from ..engine.linear import LinearKernel
 from ..engine.ops import BufferArg, SpecialArg, ThreadKind, VarArg
 from ..engine.uop import UOp
 from ..renderers.listing import ListingRenderer
+from .interpreter_memory import Memory, Values
 
-Values = npt.NDArray[Any]
 BLOCK = 1 << 16
-"""Threads that are executed together."""
+"""Threads, or elements of local memory, that are in work together."""
 
 
 class Interpreter:
@@ -42,7 +41,7 @@ class Interpreter:
         return f"NumPy {np.__version__}, all threads in lock step"
 
     def build(self, kernel: LinearKernel, source: str) -> InterpretedKernel:
-        return InterpretedKernel(kernel)
+        return InterpretedKernel(kernel, _plan(kernel.uops))
 
 
 @dataclass(frozen=True)
@@ -50,17 +49,19 @@ class InterpretedKernel:
     """A kernel ready to be interpreted."""
 
     kernel: LinearKernel
+    plan: _Plan
 
     def __call__(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
-        """Raises DeviceError for an access outside of its buffer, or a barrier that not all threads reach."""
-        groups = [_size(size, self.kernel, variables) for size in self.kernel.groups]
-        local = math.prod(self.kernel.locals)
+        """Raises DeviceError for an access outside of its buffer, a race, or a barrier that not all threads reach."""
+        kernel = self.kernel
+        groups = [_size(size, kernel, variables) for size in kernel.groups]
         total = math.prod(groups)
-        step = max(1, BLOCK // max(1, local * self.kernel.threads))
+        shared = sum(n.arg.size or 0 for n in kernel.uops if n.op is ops.LOCAL and isinstance(n.arg, BufferArg))
+        step = max(1, BLOCK // max(1, math.prod(kernel.locals) * kernel.threads, shared))
         with np.errstate(all="ignore"):
             for first in range(0, total, step):
                 numbers = np.arange(first, min(first + step, total))
-                _Block(self.kernel, buffers, variables, groups, numbers).run()
+                _Block(kernel, self.plan, buffers, variables, groups, numbers).run()
 
 
 def _size(size: UOp, kernel: LinearKernel, variables: Mapping[str, int]) -> int:
@@ -72,62 +73,158 @@ def _size(size: UOp, kernel: LinearKernel, variables: Mapping[str, int]) -> int:
     return value
 
 
+# --- what is known before running -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Of each loop where it ends; of each accumulator its phi, by the loops that it runs over; what to drop where."""
+
+    ends: dict[int, int]
+    phis: dict[UOp, UOp]
+    assigned: dict[UOp, list[UOp]]
+    dropped: dict[int, list[UOp]]
+
+
+def _plan(uops: Sequence[UOp]) -> _Plan:
+    phis = {node.src[0]: node for node in uops if node.op is ops.PHI}
+    assigned: dict[UOp, list[UOp]] = {}
+    for accumulator in phis:
+        for loop in accumulator.src[1:]:
+            assigned.setdefault(loop, []).append(accumulator)
+    ends = _ends(uops)
+    return _Plan(ends, phis, assigned, _dropped(uops, ends))
+
+
+def _ends(uops: Sequence[UOp]) -> dict[int, int]:
+    """Where the loop that starts at a place ends."""
+    stack: list[int] = []
+    ends: dict[int, int] = {}
+    for place, node in enumerate(uops):
+        if node.op is ops.RANGE:
+            stack.append(place)
+        elif node.op is ops.ENDRANGE:
+            ends[stack.pop()] = place
+    return ends
+
+
+def _dropped(uops: Sequence[UOp], ends: dict[int, int]) -> dict[int, list[UOp]]:
+    """After which place each value is used no more: not before the end of a loop that it was made outside of.
+
+    Constants stay: they are small, and renderers take them wherever they stand.
+    """
+    made: dict[UOp, int] = {}  # how many loops are open where the node stands
+    last: dict[UOp, int] = {}
+    opened: list[int] = []
+    for place, node in enumerate(uops):
+        if node.op is ops.RANGE:
+            opened.append(place)
+        for s in node.src:
+            if s in made:
+                last[s] = ends[opened[made[s]]] if len(opened) > made[s] else place
+        if node.op is ops.PHI:  # its accumulator takes its value, and itself, when the loops end
+            last[node] = last[node.src[0]] = ends[opened[made[node.src[0]]]]
+        if node.op is ops.ENDRANGE:
+            opened.pop()
+        made[node] = made[node.src[0]] if node.op is ops.PHI else len(opened)
+        last.setdefault(node, place)
+    dropped: dict[int, list[UOp]] = {}
+    for node, place in last.items():
+        if node.op is not ops.CONST:
+            dropped.setdefault(place, []).append(node)
+    return dropped
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Loop:
+    """An open loop: where it starts, its step, and how many steps it has, for each thread if they differ."""
+
+    place: int
+    steps: Values
+    most: int
+    step: int = 0
+
+    @property
+    def differs(self) -> bool:
+        return len(self.steps) > 1
+
+
 @dataclass
 class _Block:
     """Some groups of a launch, executed together."""
 
     kernel: LinearKernel
+    plan: _Plan
     buffers: Sequence[Array]
     variables: Mapping[str, int]
-    groups: list[int]
+    groups: Sequence[int]
     numbers: npt.NDArray[np.int64]  # of the groups
     values: dict[UOp, Values] = field(default_factory=dict)
     masks: list[Values] = field(default_factory=list)
-    local: dict[UOp, Array] = field(default_factory=dict)
+    loops: list[_Loop] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.phis: dict[UOp, list[UOp]] = {}
-        for node in self.kernel.uops:
-            if node.op is ops.PHI:
-                self.phis.setdefault(node.src[0], []).append(node)
-        self.per_group = math.prod(self.kernel.locals) * self.kernel.threads
-        self.threads = len(self.numbers) * self.per_group
-        self.group_of = np.repeat(np.arange(len(self.numbers)), self.per_group)
-        self.inside = np.tile(np.arange(self.per_group), len(self.numbers))
+        per_group = math.prod(self.kernel.locals) * self.kernel.threads
+        group = np.repeat(np.arange(len(self.numbers)), per_group)
+        inside = np.tile(np.arange(per_group), len(self.numbers))
+        self.memory = Memory(self.kernel.name, self.buffers, group, inside)
 
     def run(self) -> None:
         uops = self.kernel.uops
-        opened: list[tuple[int, int, int]] = []  # of each loop: where it starts, the step, the end
-        ends = _matching(uops)
-        at = 0
-        while at < len(uops):
-            node = uops[at]
+        place = 0
+        while place < len(uops):
+            node = uops[place]
             if node.op is ops.RANGE:
-                end = int(self.values[node.src[0]].reshape(-1)[0])
-                if end <= 0:
-                    at = ends[at] + 1
-                    continue
-                opened.append((at, 0, end))
-                self._count(node, 0)
+                place = self._open(node, place)
             elif node.op is ops.ENDRANGE:
-                self._assign(node.src[0])
-                start, step, end = opened.pop()
-                if step + 1 < end:
-                    opened.append((start, step + 1, end))
-                    self._count(uops[start], step + 1)
-                    at = start
+                place = self._next_step(node.src[0], place)
             else:
                 self._execute(node)
-            at += 1
+            for value in self.plan.dropped.get(place, ()):
+                self.values.pop(value, None)
+            place += 1
 
-    def _assign(self, loop: UOp) -> None:
-        """At the end of a step the accumulators take their new values, all at once."""
-        for accumulator, phis in self.phis.items():
-            if loop in accumulator.src[1:]:
-                self.values[accumulator] = self.values[phis[-1]]
+    # --- loops -------------------------------------------------------------------------------------------------------
 
-    def _count(self, loop: UOp, step: int) -> None:
-        self.values[loop] = np.full((1, 1), step, held_dtype(loop.dtype))
+    def _open(self, node: UOp, place: int) -> int:
+        """Begins a loop, or goes to the end of one without steps. Returns the place that has been executed."""
+        steps = self.values[node.src[0]]
+        if len(steps) > 1 and (steps == steps[0]).all():
+            steps = steps[:1]
+        loop = _Loop(place, steps, int(steps.max()))
+        if loop.most <= 0:
+            return self.plan.ends[place]
+        self.loops.append(loop)
+        self._begin_step(node)
+        return place
+
+    def _begin_step(self, node: UOp) -> None:
+        loop = self.loops[-1]
+        self.values[node] = np.full((1, 1), loop.step, held_dtype(node.dtype))
+        if loop.differs:
+            self._enter(loop.step < loop.steps)
+
+    def _next_step(self, node: UOp, place: int) -> int:
+        """Ends a step: its accumulators take their new values, all at once."""
+        for accumulator in self.plan.assigned.get(node, ()):
+            self.values[accumulator] = self.values[self.plan.phis[accumulator]]
+        loop = self.loops[-1]
+        if loop.differs:
+            self.masks.pop()
+        loop.step += 1
+        if loop.step >= loop.most:
+            self.loops.pop()
+            return place
+        self._begin_step(node)
+        return loop.place
+
+    def _enter(self, gate: Values) -> None:
+        self.masks.append(gate & self.masks[-1] if self.masks else gate)
+
+    # --- nodes -------------------------------------------------------------------------------------------------------
 
     def _execute(self, node: UOp) -> None:
         op = node.op
@@ -136,144 +233,76 @@ class _Block:
             source = node.src[-1].dtype if op is ops.WHERE else node.src[0].dtype
             self.values[node] = apply(op, source, node.dtype, operands)
         elif op is ops.LOAD:
-            self.values[node] = self._load(node)
+            other = self.values[node.src[3]] if len(node.src) > 3 else None
+            places = self._places(node.src[1], node.dtype.lanes)
+            self.values[node] = self.memory.load(node, places, self._gate(node.src[2:3]), other)
         elif op is ops.STORE:
-            self._store(node)
+            places = self._places(node.src[1], node.src[2].dtype.lanes)
+            self.memory.store(node, places, self.values[node.src[2]], self._gate(node.src[3:]))
         elif op is ops.IF:
-            gate = self.values[node.src[0]].astype(np.bool_)
-            self.masks.append(gate & self.masks[-1] if self.masks else gate)
+            self._enter(self.values[node.src[0]])
         elif op is ops.ENDIF:
             self.masks.pop()
         elif op is ops.BARRIER:
             if self.masks and not self.masks[-1].all():
-                raise DeviceError(f"{self.kernel.name}: a barrier stands in an if that not all threads enter")
+                raise DeviceError(f"{self.kernel.name}: a barrier stands in an if or loop that not all threads enter")
+            self.memory.barrier()
         else:
-            self._leaf(node)
+            self._place(node)
 
-    def _leaf(self, node: UOp) -> None:
+    def _place(self, node: UOp) -> None:
         """What has no arithmetic: leaves, lanes, accumulators, buffers."""
+        values = self.values
         match node.op:
             case ops.CONST:
-                self.values[node] = np.full((1, node.dtype.lanes), node.arg, held_dtype(node.dtype.scalar))
+                values[node] = np.full((1, node.dtype.lanes), node.arg, held_dtype(node.dtype.scalar))
             case ops.VAR:
                 assert isinstance(node.arg, VarArg)
-                self.values[node] = np.full((1, 1), self.variables[node.arg.name], held_dtype(node.dtype))
+                values[node] = np.full((1, 1), self.variables[node.arg.name], held_dtype(node.dtype))
             case ops.SPECIAL:
-                self.values[node] = self._special(node).reshape(-1, 1).astype(held_dtype(node.dtype))
+                values[node] = self._special(node).reshape(-1, 1).astype(held_dtype(node.dtype))
             case ops.VECTORIZE:
-                lanes = np.broadcast_arrays(*(self.values[s] for s in node.src))
-                self.values[node] = np.concatenate(lanes, axis=1)
+                values[node] = np.concatenate(np.broadcast_arrays(*(values[s] for s in node.src)), axis=1)
             case ops.GEP:
                 assert isinstance(node.arg, int)
-                self.values[node] = self.values[node.src[0]][:, node.arg : node.arg + 1]
+                values[node] = values[node.src[0]][:, node.arg : node.arg + 1]
             case ops.DEFINE_ACC:
-                self.values[node] = self.values[node.src[0]]
-                for phi in self.phis.get(node, ()):  # what stays so if a loop has no steps
-                    self.values[phi] = self.values[node]
+                values[node] = values[node.src[0]]
+                values[self.plan.phis[node]] = values[node]  # which stays so if a loop has no steps
             case ops.PHI:
-                self.values[node] = self.values[node.src[1]]
+                values[node] = self._assigned(node)
             case ops.LOCAL:
-                assert isinstance(node.arg, BufferArg) and node.dtype.element is not None
-                size = (len(self.numbers), node.arg.size or 0)
-                self.local.setdefault(node, np.zeros(size, held_dtype(node.dtype.element)))
-            case ops.BUFFER | ops.AFTER | ops.SINK:
+                self.memory.allocate(node, len(self.numbers))
+            case ops.BUFFER | ops.AFTER:
                 pass
             case _:
                 raise DeviceError(f"the interpreter cannot execute {node.op.name}; the rules should have lowered it")
+
+    def _assigned(self, phi: UOp) -> Values:
+        """The new value; the old one in threads that have left a loop."""
+        old, new = (self.values[s] for s in phi.src)
+        return np.where(self.masks[-1], new, old) if self.masks else new
 
     def _special(self, node: UOp) -> npt.NDArray[np.int64]:
         """The hardware index of every thread, dimension 0 fastest."""
         assert isinstance(node.arg, SpecialArg)
         kind, dim = node.arg
+        inside = self.memory.inside
         if kind is ThreadKind.THREAD:
-            return np.asarray(self.inside)
+            return inside
         sizes: Sequence[int] = self.groups if kind is ThreadKind.GROUP else self.kernel.locals
-        flat = self.numbers[self.group_of] if kind is ThreadKind.GROUP else self.inside
+        flat = self.numbers[self.memory.group] if kind is ThreadKind.GROUP else inside
         return np.asarray(flat // math.prod(sizes[:dim]) % sizes[dim])
-
-    # --- memory ------------------------------------------------------------------------------------------------------
-
-    def _load(self, node: UOp) -> Values:
-        assert node.dtype is not dtypes.void
-        lanes = node.dtype.lanes
-        places = self._places(node.src[1], lanes)
-        gate = self._gate(node.src[2] if len(node.src) == 4 else None)
-        data, base = self._memory(node.src[0])
-        if gate is None:
-            self._check(node, places, data.shape[-1], None)
-            return self._read(data, base, places)
-        gate, places = np.broadcast_arrays(gate, places)
-        self._check(node, places, data.shape[-1], gate)
-        other = self.values[node.src[3]] if len(node.src) == 4 else np.zeros((1, 1), data.dtype)
-        taken = (
-            self._read(data, base, np.where(gate, places, 0)) if data.shape[-1] else np.zeros(places.shape, data.dtype)
-        )
-        return np.where(gate, taken, other)
-
-    def _read(self, data: Array, base: npt.NDArray[np.int64] | None, places: Values) -> Values:
-        if base is None:
-            return np.asarray(data[places])
-        return np.asarray(data[base.reshape(-1, 1), np.broadcast_to(places, (self.threads, places.shape[1]))])
-
-    def _store(self, node: UOp) -> None:
-        value = self.values[node.src[2]]
-        places = self._places(node.src[1], value.shape[1])
-        gate = self._gate(node.src[3] if len(node.src) == 4 else None)
-        data, base = self._memory(node.src[0], write=True)
-        rows = 1 if base is None and gate is None else self.threads
-        value, places = (np.broadcast_to(a, (max(rows, a.shape[0]), value.shape[1])) for a in (value, places))
-        value, places = np.broadcast_arrays(value, places)
-        chosen = np.ones(places.shape, np.bool_) if gate is None else np.broadcast_to(gate, places.shape)
-        self._check(node, places, data.shape[-1], chosen)
-        element = node.src[0].dtype.element
-        assert element is not None
-        if base is not None:
-            group = np.broadcast_to(base.reshape(-1, 1), places.shape)
-            data[group[chosen], places[chosen]] = value[chosen]
-        else:
-            data[places[chosen]] = to_storage(value[chosen], element)
 
     def _places(self, at: UOp, lanes: int) -> Values:
         """The elements that each thread and lane touches; a scalar index with several lanes: consecutive ones."""
         places = self.values[at].astype(np.int64)
         return places + np.arange(lanes) if places.shape[1] == 1 and lanes > 1 else places
 
-    def _gate(self, gate: UOp | None) -> Values | None:
-        """Which threads take part: those of the gate that are inside the ifs."""
+    def _gate(self, own: Sequence[UOp]) -> Values | None:
+        """Which threads take part: those inside the ifs and loops, and of the node's own gate if it has one."""
         mask = self.masks[-1] if self.masks else None
-        if gate is None:
+        if not own:
             return mask
-        own = self.values[gate].astype(np.bool_)
-        return own if mask is None else own & mask
-
-    def _memory(self, pointer: UOp, write: bool = False) -> tuple[Array, npt.NDArray[np.int64] | None]:
-        """The array behind a pointer, and for local memory the row of each thread's group."""
-        while pointer.op is ops.AFTER:
-            pointer = pointer.src[0]
-        if pointer.op is ops.LOCAL:
-            return self.local[pointer], self.group_of
-        assert isinstance(pointer.arg, BufferArg) and pointer.dtype.element is not None
-        data = self.buffers[pointer.arg.slot]
-        return (data if write else from_storage(data, pointer.dtype.element)), None
-
-    def _check(self, node: UOp, places: Values, size: int, gate: Values | None) -> None:
-        wrong = (places < 0) | (places >= size)
-        if gate is not None:
-            wrong &= gate
-        if wrong.any():
-            at = int(np.broadcast_to(places, wrong.shape)[wrong][0])
-            raise DeviceError(
-                f"{self.kernel.name}: {node.op.name} of element {at} of a buffer with {size} elements: {node.src[0]!r}[{node.src[1]!r}]. "
-                "The index rules or a view are wrong; look at `rulewright show --stage linear`."
-            )
-
-
-def _matching(uops: Sequence[UOp]) -> dict[int, int]:
-    """Where each loop ends."""
-    stack, ends = [], {}
-    for number, node in enumerate(uops):
-        if node.op is ops.RANGE:
-            stack.append(number)
-        elif node.op is ops.ENDRANGE:
-            ends[stack.pop()] = number
-    return ends
+        gate = self.values[own[0]]
+        return gate if mask is None else gate & mask

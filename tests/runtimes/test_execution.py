@@ -253,7 +253,9 @@ def close(want: Scalar, got: Scalar, dtype: DType) -> bool:
     """Within 4 units in the last place."""
     if not math.isfinite(want):
         return ev.same_value(float(want), float(got))
-    smallest, bits = {"float16": (-24, 11), "float32": (-149, 24), "float64": (-1074, 53)}[dtype.scalar.name]
+    smallest, bits = {"float16": (-24, 11), "bfloat16": (-133, 8), "float32": (-149, 24), "float64": (-1074, 53)}[
+        dtype.scalar.name
+    ]
     ulp = math.ldexp(1.0, max(math.frexp(want)[1] - bits, smallest))
     overflow = math.isinf(got) and abs(want) + 4 * ulp >= 2.0 ** {24: 128, 11: 16, 53: 1023}[bits]
     return overflow or (abs(got - want) <= 4 * ulp and math.copysign(1, got) == math.copysign(1, want or got))
