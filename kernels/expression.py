@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 from ..engine.dtypes import DType, Scalar, bool_
@@ -72,8 +72,8 @@ def _placed_views(views: Views, places: Mapping[int, int], rank: int) -> Views:
     small = View(tuple(last.shape[a] for a in kept), tuple(last.strides[a] for a in kept), last.offset, mask)
     result = movement.place((*views[:-1], small), [places[a] for a in kept], rank)
     if any(low != 0 or high != 1 for low, high in dropped):  # valid nowhere: an axis of size 1 outside of its mask
-        nowhere = tuple((0, 0) for _ in range(rank)) or None
-        result = (*result[:-1], replace(result[-1], mask=nowhere))
+        nowhere = View((1,), (0,), 0, ((0, 0),))  # a view of its own: with rank 0 there is no axis to mask
+        result = (nowhere, View(result[-1].shape, (0,) * rank))
     return result
 
 

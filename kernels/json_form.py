@@ -140,7 +140,8 @@ def _buffer_type(data: dict[str, Any], place: str) -> tuple[DType, tuple[int, in
     if not isinstance(value, dict):
         return _type(value, f"{place}.dtype"), None
     shape = value.get("shape")
-    if value.get("image") not in IMAGES or not isinstance(shape, list) or len(shape) != 3 or shape[2] != 4:
+    known = isinstance(value.get("image"), str) and value["image"] in IMAGES
+    if not known or not isinstance(shape, list) or len(shape) != 3 or shape[2] != 4:
         raise KernelError(
             f'{place}.dtype: an image is {{"image": "float32" or "float16", "shape": [height, width, 4]}}'
         )

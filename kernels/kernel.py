@@ -108,6 +108,7 @@ class Kernel:
         object.__setattr__(self, "types", tuple(types))
         object.__setattr__(self, "shapes", tuple(shapes))
         _check_buffers(self.nodes)
+        _ = self.variables  # one name has one pair of bounds
 
     @property
     def stores(self) -> tuple[Store, ...]:
@@ -139,10 +140,9 @@ class Kernel:
             for view in getattr(node, "views", ()):
                 dims = [*view.shape, *view.strides, view.offset, *(b for pair in view.mask or () for b in pair)]
                 for dim in dims:
-                    for one in variables(dim):
-                        found[str(one.args[0])] = bounds(one)
+                    _note_variables(dim, found)
             if isinstance(node, Const) and isinstance(node.value, Size):
-                found |= {str(one.args[0]): bounds(one) for one in variables(node.value)}
+                _note_variables(node.value, found)
         return dict(sorted(found.items()))
 
     @cached_property
@@ -157,7 +157,19 @@ class Kernel:
         return "_".join([letter + count, *(sizes or ["1"])])
 
 
+def _note_variables(dim: Dim, found: dict[str, tuple[int, int]]) -> None:
+    for one in variables(dim):
+        name, own = str(one.args[0]), bounds(one)
+        if found.setdefault(name, own) != own:
+            raise KernelError(
+                f"variable {name} has the bounds {found[name][0]}..{found[name][1]} and {own[0]}..{own[1]}; give it one"
+            )
+
+
 def _broadcast(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    ranks = sorted({len(shape) for shape in shapes})
+    if len(ranks) > 1:
+        raise KernelError(f"all nodes of a kernel have one rank, got {' and '.join(map(str, ranks))}")
     result: list[Dim] = []
     for axis, sizes in enumerate(zip(*shapes, strict=True)):
         others = [size for size in sizes if size != 1]

@@ -1,108 +1,127 @@
 """Launch geometry: any number of axes onto at most three hardware dimensions.
 
-A dimension above its limit is split over adjacent hardware dimensions, too many dimensions are merged, and each
-axis's index is read back as `(flat // stride) % size`. The map is a bijection (the tests prove it for each case).
+Neighbouring axes share a hardware dimension where there are too many of them, and each index is read back as
+`(hardware // stride) % size`. Where no such sharing fits the limits, all axes are numbered together and that number is
+split into factors. Either map is a bijection (the tests prove it for every case).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
 
 from ..engine import dtypes, ops
 from ..engine.errors import KernelError
 from ..engine.ops import ThreadKind
 from ..engine.uop import UOp, const, make, special
-from .sizes import Dim, to_uop
+from .sizes import Dim, product, to_uop
+
+Sharing = list[list[Dim]]
+"""For each hardware dimension the neighbouring axes that share it."""
 
 
 def group_dims(kind: ThreadKind, dims: Sequence[Dim], limits: Sequence[int] | None, reverse: bool = False) -> list[UOp]:
     """One index expression for each axis, over the hardware indices of `kind`.
 
     `limits` are the sizes that the hardware dimensions may have; None: any number of dimensions, any size.
-    With `reverse` the last axis is on the first hardware dimension. Raises KernelError for what does not fit.
+    With `reverse` the last axis is on the first hardware dimension. A symbolic axis keeps a dimension for itself.
+    Raises KernelError for what does not fit.
     """
     if reverse:
         return group_dims(kind, list(reversed(dims)), limits)[::-1]
     if limits is None:
         return [special(kind, number, to_uop(size)) for number, size in enumerate(dims)]
-    sizes = _fit(list(dims), list(limits))
-    hardware = [special(kind, number, to_uop(size)) for number, size in enumerate(sizes)]
-    if list(sizes) == list(dims):
-        return hardware
-    return _read_back(hardware, sizes, dims)
+    shared = _shared(dims, limits)
+    if shared is None:
+        factors = _factored(dims, limits)
+        return _read_back(_flat([special(kind, number, size) for number, size in enumerate(factors)], factors), dims)
+    found: list[UOp] = []
+    for number, part in enumerate(shared):
+        found += _read_back(special(kind, number, to_uop(product(tuple(part)))), part)
+    return found
 
 
 def hardware_sizes(dims: Sequence[Dim], limits: Sequence[int], reverse: bool = False) -> tuple[Dim, ...]:
     """The sizes of the hardware dimensions, padded with 1 to as many as there are limits."""
-    sizes = _fit(list(reversed(dims)) if reverse else list(dims), list(limits))
+    ordered = list(reversed(dims)) if reverse else list(dims)
+    shared = _shared(ordered, limits)
+    sizes = _factored(ordered, limits) if shared is None else [product(tuple(part)) for part in shared]
     return (*sizes, *[1] * (len(limits) - len(sizes)))
 
 
-def _fit(dims: list[Dim], limits: list[int]) -> list[Dim]:
-    sizes = _merge(dims, limits)
-    if len(sizes) <= len(limits) and all(_within(s, limit) for s, limit in zip(sizes, limits, strict=False)):
-        return sizes
-    return _split(sizes, limits)
+def _shared(dims: Sequence[Dim], limits: Sequence[int]) -> Sharing | None:
+    """The sharing with the fewest axes together that fits, on the left if there is a choice."""
+    for parts in range(min(len(dims), len(limits)), 0, -1):
+        for sharing in _sharings(dims, parts):
+            if all(_fits(part, limit) for part, limit in zip(sharing, limits, strict=False)):
+                return sharing
+    return None if dims else []
 
 
-def _within(size: Dim, limit: int) -> bool:
-    return not isinstance(size, int) or size <= limit
+def _sharings(dims: Sequence[Dim], parts: int) -> Iterator[Sharing]:
+    """Every way to cut the axes into so many runs, longer first runs first."""
+    for cuts in reversed(list(combinations(range(1, len(dims)), parts - 1))):
+        ends = [0, *cuts, len(dims)]
+        yield [list(dims[first:end]) for first, end in pairwise(ends)]
 
 
-def _merge(dims: list[Dim], limits: list[int]) -> list[Dim]:
-    """Merges neighbours, the leftmost pair whose product fits, until there are no more than hardware dimensions."""
-    sizes = list(dims)
-    while len(sizes) > len(limits):
-        for left in range(len(sizes) - 1):
-            a, b = sizes[left], sizes[left + 1]
-            limit = limits[min(left, len(limits) - 1)] if limits else 0
-            if isinstance(a, int) and isinstance(b, int) and a * b <= limit:
-                sizes[left : left + 2] = [a * b]
-                break
-        else:
-            raise KernelError(
-                f"cannot map the axes {_listed(dims)} onto hardware dimensions of at most {_listed(limits)}"
-            )
-    return sizes
+def _fits(part: Sequence[Dim], limit: int) -> bool:
+    if len(part) == 1 and not isinstance(part[0], int):
+        return True
+    size = product(tuple(part))
+    return isinstance(size, int) and size <= limit
 
 
-def _split(sizes: list[Dim], limits: list[int]) -> list[Dim]:
-    """Moves factors of what is too large to the neighbouring dimensions."""
-    result: list[Dim] = list(sizes) + [1] * (len(limits) - len(sizes))
-    for number, limit in enumerate(limits):
-        while True:
-            size = result[number]
-            if not isinstance(size, int) or size <= limit:
-                break
-            factor = next((f for f in range(2, size + 1) if size % f == 0), size)
-            target = (number + 1) % len(limits)
-            neighbour = result[target]
-            if target == 0 or not isinstance(neighbour, int) or size // factor < 1:
-                raise KernelError(
-                    f"cannot map the axes {_listed(sizes)} onto hardware dimensions of at most {_listed(limits)}"
-                )
-            result[number], result[target] = size // factor, neighbour * factor
-    if any(not _within(size, limit) for size, limit in zip(result, limits, strict=True)):
-        raise KernelError(f"cannot map the axes {_listed(sizes)} onto hardware dimensions of at most {_listed(limits)}")
-    return result
+def _factored(dims: Sequence[Dim], limits: Sequence[int]) -> list[int]:
+    """Sizes within the limits whose product is that of the axes."""
+    numbers = [size for size in dims if isinstance(size, int)]
+    if len(numbers) < len(dims):
+        raise KernelError(f"{_misfit(dims, limits)}; a symbolic axis cannot be merged with another or split")
+    found = {(1,) * len(limits)}
+    for prime in sorted((prime for size in numbers for prime in _primes(size)), reverse=True):
+        found = {
+            (*sizes[:at], sizes[at] * prime, *sizes[at + 1 :])
+            for sizes in found
+            for at, limit in enumerate(limits)
+            if sizes[at] * prime <= limit
+        }
+    if not found or not limits:
+        raise KernelError(f"{_misfit(dims, limits)}; give an axis sizes with smaller factors, or split it by LOCAL")
+    return list(max(found))
 
 
-def _read_back(hardware: list[UOp], sizes: Sequence[Dim], dims: Sequence[Dim]) -> list[UOp]:
-    """The flat number of the thread, row-major, and each axis's index in it."""
-    if any(not isinstance(size, int) for size in dims):
-        raise KernelError(f"a symbolic axis among {_listed(dims)} would have to be merged or split")
-    flat: UOp | None = None
-    for index, size in zip(hardware, sizes, strict=True):
-        flat = index if flat is None else make(ops.ADD, make(ops.MUL, flat, to_uop(size)), index)
+def _primes(size: int) -> list[int]:
+    found = []
+    factor = 2
+    while factor * factor <= size:
+        while size % factor == 0:
+            found.append(factor)
+            size //= factor
+        factor += 1
+    return [*found, size] if size > 1 else found
+
+
+def _flat(indices: Sequence[UOp], sizes: Sequence[int]) -> UOp:
+    """The number of the thread, row-major."""
+    flat = indices[0]
+    for index, size in zip(indices[1:], sizes[1:], strict=True):
+        flat = make(ops.ADD, make(ops.MUL, flat, const(dtypes.index, size)), index)
+    return flat
+
+
+def _read_back(flat: UOp, dims: Sequence[Dim]) -> list[UOp]:
+    """Each axis's index in a row-major number over the axes."""
+    if len(dims) == 1:
+        return [flat]
     found: list[UOp] = []
-    stride = 1
+    stride: Dim = 1
     for size in reversed(dims):
-        assert flat is not None and isinstance(size, int)
-        at = flat if stride == 1 else make(ops.FLOORDIV, flat, const(dtypes.index, stride))
+        at = flat if stride == 1 else make(ops.FLOORDIV, flat, to_uop(stride))
         found.append(make(ops.FLOORMOD, at, to_uop(size)))
-        stride *= size
+        stride = stride * size
     return found[::-1]
 
 
-def _listed(values: Sequence[Dim]) -> str:
-    return ", ".join(map(str, values))
+def _misfit(dims: Sequence[Dim], limits: Sequence[int]) -> str:
+    axes, most = ", ".join(map(str, dims)), ", ".join(map(str, limits)) or "nothing"
+    return f"cannot map the axes {axes} onto hardware dimensions of at most {most}"

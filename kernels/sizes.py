@@ -48,8 +48,14 @@ class Size:
     def __floordiv__(self, other: Dim) -> Dim:
         return combine("floordiv", self, other)
 
+    def __rfloordiv__(self, other: int) -> Dim:
+        return combine("floordiv", other, self)
+
     def __mod__(self, other: Dim) -> Dim:
         return combine("floormod", self, other)
+
+    def __rmod__(self, other: int) -> Dim:
+        return combine("floormod", other, self)
 
     def __str__(self) -> str:
         if self.op == "var":
@@ -65,7 +71,9 @@ _OPS = {"add": ops.ADD, "mul": ops.MUL, "floordiv": ops.FLOORDIV, "floormod": op
 
 
 def var(name: str, low: int, high: int) -> Size:
-    """A symbolic size, both bounds included. Raises KernelError if the bounds are empty."""
+    """A symbolic size, both bounds included. Raises KernelError if it has no proper name or the bounds are empty."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise KernelError(f"{name!r} cannot name a variable; use letters, digits and _")
     if low > high:
         raise KernelError(f"variable {name}: the lower bound {low} is above the upper bound {high}")
     return Size("var", (name, low, high))
@@ -85,6 +93,8 @@ def _fold(op: SizeOp, a: int, b: int) -> int:
 
 def combine(op: SizeOp, a: Dim, b: Dim) -> Dim:
     """One operator on two sizes, computed where both are numbers."""
+    if op in ("floordiv", "floormod") and b == 0:
+        raise KernelError(f"division of the size {a} by zero")
     if isinstance(a, int) and isinstance(b, int):
         return _fold(op, a, b)
     if isinstance(b, int):
@@ -92,8 +102,6 @@ def combine(op: SizeOp, a: Dim, b: Dim) -> Dim:
             return a
         if op == "mul" and b == 0:
             return 0
-        if op in ("floordiv", "floormod") and b == 0:
-            raise KernelError(f"division of the size {a} by zero")
     return Size(op, (a, b))
 
 
@@ -125,7 +133,10 @@ def evaluate(size: Dim, values: Mapping[str, int]) -> int:
         return values[name]
     a, b = size.args
     assert not isinstance(a, str) and not isinstance(b, str)
-    return _fold(size.op, evaluate(a, values), evaluate(b, values))
+    left, right = evaluate(a, values), evaluate(b, values)
+    if size.op in ("floordiv", "floormod") and right == 0:
+        raise KernelError(f"division by zero in the size {size}: {b} is 0")
+    return _fold(size.op, left, right)
 
 
 def to_uop(size: Dim) -> UOp:

@@ -73,7 +73,10 @@ BAD = {
         intern(ops.CONST, d.int8, (), 300),
         ["needs a value of its type as its argument, got 300"],
     ),
-    "truth as a number": (intern(ops.CONST, d.int8, (), True), ["needs a value of its type as its argument, got True"]),
+    "a fraction as an integer": (
+        intern(ops.CONST, d.int8, (), 2.5),
+        ["needs a value of its type as its argument, got 2.5"],
+    ),
     "argument of an op without": (
         intern(ops.NEG, d.int32, (INT,), 7),
         ["needs nothing as its argument, got 7"],
