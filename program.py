@@ -74,7 +74,7 @@ class Program:
         for name, (low, high) in self.kernel.variables.items():
             value = named.get(name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise LaunchError(f"{self.name}: pass the variable {name}={'…'} as a whole number in {low}..{high}")
+                raise LaunchError(f"{self.name}: pass the variable {name}=… as a whole number in {low}..{high}")
             if not low <= value <= high:
                 raise LaunchError(f"{self.name}: variable {name} = {value} is outside its bounds {low}..{high}")
             values[name] = int(value)

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..engine.errors import RulewrightError
 from ..kernels.json_form import read_kernel
-from ..kernels.kernel import Kernel
-from ..kernels.reference import default_variables, evaluate_kernel, iteration_points, make_buffers, mismatch
+from ..kernels.reference import default_variables, differences, iteration_points, make_buffers
 from ..program import compile_kernel
 
 LIMIT = 300_000
@@ -34,7 +33,7 @@ def answer(text: str, device: str, schedule: str, math: str, *, check: bool) -> 
         before = make_buffers(kernel, variables)
         after = [buffer.copy() for buffer in before]
         program.run_in_place(after, variables)
-        problem = _difference(kernel, before, after, variables) if check else ""
+        problem = next(differences(kernel, before, after, variables), "") if check else ""
         good = "matched" if check else "ran"
         return result | ({"outcome": "differs", "error": problem} if problem else {"outcome": good})
     except json.JSONDecodeError as problem:
@@ -43,16 +42,6 @@ def answer(text: str, device: str, schedule: str, math: str, *, check: bool) -> 
         return result | {"error": f"{type(problem).__name__}: {problem}"}
     except Exception as problem:  # noqa: BLE001 - reported as the defect that it is
         return result | {"outcome": "crashed", "error": f"{type(problem).__name__}: {problem}"}
-
-
-def _difference(kernel: Kernel, before: list[Any], after: list[Any], variables: dict[str, int]) -> str:
-    """What is wrong with the first output that NumPy has otherwise; empty if there is none."""
-    expected = evaluate_kernel(kernel, before, variables)
-    for number, (argument, wanted) in enumerate(zip(kernel.outputs, expected, strict=True)):
-        problem = mismatch(kernel, number, after[argument.slot], wanted)
-        if problem is not None:
-            return problem
-    return ""
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ..engine.arrays import Array, numpy_dtype
 from ..kernels.kernel import Argument, Kernel
-from ..kernels.reference import default_variables, evaluate_kernel, make_buffers, mismatch
+from ..kernels.reference import default_variables, differences, make_buffers
 from ..program import compile_kernel
 from .choices import check_choices
 from .console import InputError, console, duration, reading
@@ -138,10 +138,7 @@ def _table(kernel: Kernel, buffers: Sequence[Array], given: Mapping[int, Path]) 
 
 
 def _compare(kernel: Kernel, before: Sequence[Array], after: Sequence[Array], values: Mapping[str, int]) -> int:
-    expected = evaluate_kernel(kernel, before, values)
-    got = [after[argument.slot] for argument in kernel.outputs]
-    found = [mismatch(kernel, number, a, b) for number, (a, b) in enumerate(zip(got, expected, strict=True))]
-    problems = [problem for problem in found if problem is not None]
+    problems = list(differences(kernel, before, after, values))
     for problem in problems:
         console().print(Text.assemble(("differs from NumPy: ", "bold red"), problem), soft_wrap=True)
     if not problems:

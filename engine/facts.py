@@ -8,7 +8,9 @@ threads and the memory are, wrap-around included. Unknown is an answer: `ALL`, `
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from math import gcd
+from typing import TypeVar
 
 from . import intervals, ops
 from .congruences import ANY, Congruence, join, remainder, wrapped
@@ -17,6 +19,9 @@ from .dtypes import DType
 from .intervals import ALL, BOOL, FALSE, TRUE, Interval, enclose, hull, limits, product, type_range
 from .ops import Op, RangeArg, VarArg
 from .uop import UOp
+
+F = TypeVar("F")
+"""What a fact says: an interval, or a congruence."""
 
 # --- intervals -------------------------------------------------------------------------------------------------------
 
@@ -97,22 +102,25 @@ def _of_count(node: UOp) -> Interval:
     return 0, max(0, interval(node.src[0])[1] - 1)
 
 
-def _of_lanes(node: UOp) -> Interval:
-    result = interval(node.src[0])
-    for lane in node.src[1:]:
-        result = hull(result, interval(lane))
-    return result
+def _over_lanes(fact: Callable[[UOp], F], join: Callable[[F, F], F]) -> Callable[[UOp], F]:
+    """Of a vector that is built lane by lane: what holds of every lane."""
+    return lambda node: reduce(join, map(fact, node.src))
 
 
-def _of_lane(node: UOp) -> Interval:
-    (vector,) = node.src
-    if vector.op is ops.VECTORIZE and isinstance(node.arg, int):
-        return interval(vector.src[node.arg])
-    return interval(vector)
+def _of_lane(fact: Callable[[UOp], F]) -> Callable[[UOp], F]:
+    """Of a picked lane: that of the lane itself where it is known, else of the whole vector."""
+
+    def of_lane(node: UOp) -> F:
+        (vector,) = node.src
+        if vector.op is ops.VECTORIZE and isinstance(node.arg, int):
+            return fact(vector.src[node.arg])
+        return fact(vector)
+
+    return of_lane
 
 
-def _of_first(node: UOp) -> Interval:
-    return interval(node.src[0])
+def _of_first(fact: Callable[[UOp], F]) -> Callable[[UOp], F]:
+    return lambda node: fact(node.src[0])
 
 
 def _of_folded(node: UOp) -> Interval:
@@ -183,7 +191,7 @@ def _never_equal(a: Congruence, b: Congruence) -> bool:
 
 _SPECIAL: dict[Op, Callable[[UOp], Interval]] = {
     ops.CONST: _of_const, ops.VAR: _of_var, ops.RANGE: _of_count, ops.SPECIAL: _of_count,
-    ops.VECTORIZE: _of_lanes, ops.GEP: _of_lane, ops.WIDEN: _of_first,
+    ops.VECTORIZE: _over_lanes(interval, hull), ops.GEP: _of_lane(interval), ops.WIDEN: _of_first(interval),
     ops.FOLD_LANES: _of_folded, ops.REDUCE: _of_reduce,
     ops.FLOORMOD: _of_remainder, ops.TRUNCMOD: _of_remainder,
     ops.EQ: _of_equality, ops.NE: _of_equality, ops.CAST: _of_cast,
@@ -260,28 +268,10 @@ def _may_be_zero(node: UOp) -> bool:
     return low <= 0 <= high
 
 
-def _modulo_of_lanes(node: UOp) -> Congruence:
-    result = congruence(node.src[0])
-    for lane in node.src[1:]:
-        result = join(result, congruence(lane))
-    return result
-
-
-def _modulo_of_lane(node: UOp) -> Congruence:
-    (vector,) = node.src
-    if vector.op is ops.VECTORIZE and isinstance(node.arg, int):
-        return congruence(vector.src[node.arg])
-    return congruence(vector)
-
-
-def _modulo_of_first(node: UOp) -> Congruence:
-    return congruence(node.src[0])
-
-
 _REMAINDERS = frozenset({ops.FLOORMOD, ops.TRUNCMOD})
 
 _JOINED: dict[Op, Callable[[UOp], Congruence]] = {
-    ops.VECTORIZE: _modulo_of_lanes, ops.GEP: _modulo_of_lane, ops.WIDEN: _modulo_of_first,
+    ops.VECTORIZE: _over_lanes(congruence, join), ops.GEP: _of_lane(congruence), ops.WIDEN: _of_first(congruence),
 }  # fmt: skip
 
 # --- the loops that a node varies in ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import final
+from typing import Any, Protocol, TypeVar, final
 
 from . import dtypes, ops
 from .dtypes import DType, Scalar, float_bits
@@ -144,9 +144,19 @@ def variable(name: str, low: int, high: int) -> UOp:
     return make(ops.VAR, dtype=dtypes.index, arg=ops.VarArg(name, low, high))
 
 
-def walk(*roots: UOp) -> Iterator[UOp]:
+class Node(Protocol):
+    """What `walk` needs of a node: its operands."""
+
+    @property
+    def src(self) -> tuple[Any, ...]: ...
+
+
+AnyNode = TypeVar("AnyNode", bound=Node)
+
+
+def walk(*roots: AnyNode) -> Iterator[AnyNode]:
     """Every node below the roots once, operands before users, in an order that only the graph decides."""
-    seen: set[UOp] = set()
+    seen: set[AnyNode] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
         node, expanded = stack.pop()

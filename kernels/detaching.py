@@ -10,7 +10,10 @@ _full_shapes: WeakKeyDictionary[Expression, Shape] = WeakKeyDictionary()
 
 
 def full_shape(root: Expression) -> Shape:
-    """`root.full`, remembered for each node: building a long expression asks for it at every step."""
+    """The size of each axis before it was reduced, the largest below.
+
+    Remembered for each node: building a long expression asks for it at every step.
+    """
     stack = [root]
     while stack:
         node = stack[-1]

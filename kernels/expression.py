@@ -9,6 +9,7 @@ from typing import Any, final
 from ..engine.dtypes import DType, Scalar, bool_
 from ..engine.errors import KernelError
 from ..engine.ops import WHERE, Op
+from ..engine.uop import walk
 from . import movement
 from .sizes import Dim
 from .view import View, Views
@@ -18,7 +19,7 @@ Shape = tuple[Dim, ...]
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A node: `shape` over the kernel's axes, reduced ones with size 1; `full` with the sizes that they had inside."""
+    """A node; `shape` is over the kernel's axes, reduced ones with size 1."""
 
     shape: Shape
     dtype: DType
@@ -27,25 +28,12 @@ class Expression:
     def src(self) -> tuple[Expression, ...]:
         return ()
 
-    @property
-    def full(self) -> Shape:
-        return self.shape
-
     def rebuilt(self, src: tuple[Expression, ...]) -> Expression:
         return self
 
     def walk(self) -> Iterator[Expression]:
-        """Every node below once, operands first, without recursion."""
-        seen: set[Expression] = set()
-        stack: list[tuple[Expression, bool]] = [(self, False)]
-        while stack:
-            node, expanded = stack.pop()
-            if expanded:
-                yield node
-            elif node not in seen:
-                seen.add(node)
-                stack.append((node, True))
-                stack.extend((s, False) for s in reversed(node.src) if s not in seen)
+        """Every node below once, operands first."""
+        return walk(self)
 
     def placed(self, places: Mapping[int, int], rank: int) -> Expression:
         """The same over `rank` axes: axis k becomes axis `places[k]`; an axis without a place has size 1 throughout."""
@@ -115,10 +103,6 @@ class Mapped(Expression):
     def src(self) -> tuple[Expression, ...]:
         return self.operands
 
-    @property
-    def full(self) -> Shape:
-        return _full(self)
-
     def rebuilt(self, src: tuple[Expression, ...]) -> Mapped:
         return Mapped.make(self.op, src, self.dtype)
 
@@ -141,17 +125,8 @@ class Reduced(Expression):
     def src(self) -> tuple[Expression, ...]:
         return (self.operand,)
 
-    @property
-    def full(self) -> Shape:
-        return _full(self)
-
     def rebuilt(self, src: tuple[Expression, ...]) -> Reduced:
         return Reduced.make(self.op, src[0], self.axes)
-
-
-def _full(root: Expression) -> Shape:
-    """The size of each axis before it was reduced, the largest below."""
-    return broadcast_shapes([node.shape for node in root.walk()])
 
 
 def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:

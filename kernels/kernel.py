@@ -82,7 +82,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A checked kernel. `sizes` gives the number of elements of the buffers whose size is declared.
+    """A checked kernel. `arguments_by_slot` declares its buffers; empty: they are derived from what the views reach.
 
     Raises KernelError, naming the node, for what is not a kernel.
     """
@@ -258,14 +258,11 @@ def reach(views: Views) -> int | None:
         low, high = first.mask[axis] if first.mask is not None else (0, size)
         if isinstance(low, int) and isinstance(high, int) and high <= low:
             return 0
-        top = top + max_dim(low * stride, (high - 1) * stride)
+        first_place, last_place = low * stride, (high - 1) * stride
+        assert isinstance(first_place, int) and isinstance(last_place, int)
+        top = top + max(first_place, last_place)
     assert isinstance(top, int)
     return top + 1
-
-
-def max_dim(a: Dim, b: Dim) -> int:
-    assert isinstance(a, int) and isinstance(b, int)
-    return max(a, b)
 
 
 def _derive_arguments(nodes: tuple[Node, ...]) -> tuple[Argument, ...]:

@@ -44,6 +44,7 @@ class _Lowering:
         self.sizes = {argument.slot: _elements(argument.shape) for argument in kernel.arguments}
         self.lanes: dict[int, UOp] = {}
         self.indices = self._store_indices()
+        self.reduced = {n: self._reduce_ranges(n, r) for n, r in enumerate(kernel.nodes) if isinstance(r, Reduce)}
         self.done: dict[tuple[int, Indices], UOp] = {}
 
     def sink(self) -> UOp:
@@ -104,7 +105,7 @@ class _Lowering:
             if size != 1:
                 loop = range_(first + axis, to_uop(size), AxisKind.REDUCE)
                 loops.append(loop)
-                indices[axis] = _join(loop, planned.unroll, indices[axis]) if unrolled and planned.unroll > 1 else loop
+                indices[axis] = _join(loop, planned.unroll, indices[axis])
         return indices, unrolled + loops
 
     # --- nodes -------------------------------------------------------------------------------------------------------
@@ -143,15 +144,15 @@ class _Lowering:
         if isinstance(node, Elementwise):
             return [(source, self._broadcast(source, indices)) for source in node.src]
         if isinstance(node, Reduce):
-            return [(node.src, self._reduced_indices(number, node, indices))]
+            return [(node.src, self._reduced_indices(number, indices))]
         return []
 
     def _broadcast(self, source: int, indices: Indices) -> Indices:
         """A source whose axis has size 1 is looked at in its only place."""
         return _inside(self.kernel.shapes[source], indices)
 
-    def _reduced_indices(self, number: int, node: Reduce, indices: Indices) -> Indices:
-        inner, _ = self._reduce_ranges(number, node)
+    def _reduced_indices(self, number: int, indices: Indices) -> Indices:
+        inner, _ = self.reduced[number]
         return tuple(inner.get(axis, index) for axis, index in enumerate(indices))
 
     def _lowered(self, number: int, indices: Indices) -> UOp:
@@ -177,8 +178,8 @@ class _Lowering:
         return _cast(value, dtypes.float32) if node.image else value
 
     def _reduce(self, number: int, node: Reduce, indices: Indices) -> UOp:
-        value = self.done[node.src, self._reduced_indices(number, node, indices)]
-        _, ranges = self._reduce_ranges(number, node)
+        value = self.done[node.src, self._reduced_indices(number, indices)]
+        _, ranges = self.reduced[number]
         if not ranges:
             return value
         dtype = value.dtype

@@ -7,7 +7,7 @@ wrap exactly. Nothing here shares code with the lowering: views are evaluated on
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,16 @@ def _start(node: Reduce, dtype: DType) -> int | float:
 
 
 # --- comparison ------------------------------------------------------------------------------------------------------
+
+
+def differences(kernel: Kernel, before: Sequence[Array], after: Sequence[Array], variables: Values) -> Iterator[str]:
+    """What each wrong output has instead, given all buffers by slot before and after the kernel ran."""
+    for number, (argument, wanted) in enumerate(
+        zip(kernel.outputs, evaluate_kernel(kernel, before, variables), strict=True)
+    ):
+        problem = mismatch(kernel, number, after[argument.slot], wanted)
+        if problem is not None:
+            yield problem
 
 
 def mismatch(kernel: Kernel, output: int, got: Array, expected: Array) -> str | None:

@@ -84,17 +84,16 @@ class Plan:
     upcast_order: tuple[int, ...] = ()
 
 
-def reduced_axes(kernel: Kernel) -> frozenset[int]:
-    """The axes that a reduction runs over and no store does."""
-    reduced = {axis for node in kernel.nodes if isinstance(node, Reduce) for axis in node.axes}
+def _reduced_and_mixed(kernel: Kernel) -> tuple[frozenset[int], frozenset[int]]:
+    """The axes that only reductions run over, and those that stores run over too: their lanes would mean two things."""
+    reduced = frozenset(axis for node in kernel.nodes if isinstance(node, Reduce) for axis in node.axes)
     stored = {axis for store in kernel.stores for axis, size in enumerate(store.views[-1].shape) if size != 1}
-    return frozenset(reduced - stored)
+    return reduced - stored, reduced & stored
 
 
 def plan(kernel: Kernel, schedule: Iterable[Option], target: Target) -> Plan:
     """Applies the options in order. Raises KernelError for the first that is not legal, with the reason."""
-    reduced = reduced_axes(kernel)
-    mixed = _mixed_axes(kernel)
+    reduced, mixed = _reduced_and_mixed(kernel)
     result = Plan(tuple(Axis(size, n in reduced, n in mixed) for n, size in enumerate(kernel.axis_sizes)))
     for option in schedule:
         result = _apply(result, option, target)
@@ -149,12 +148,6 @@ def _refuse(option: Option, wrong: bool, reason: str) -> None:
         raise KernelError(f"{option}: axis {option.axis} {reason}")
 
 
-def _mixed_axes(kernel: Kernel) -> frozenset[int]:
-    """Axes that some reduction runs over and some store too: their lanes would mean two things."""
-    reduced = {axis for node in kernel.nodes if isinstance(node, Reduce) for axis in node.axes}
-    return frozenset(reduced) - reduced_axes(kernel)
-
-
 # --- the default schedule --------------------------------------------------------------------------------------------
 
 SMALL = 1 << 15
@@ -164,8 +157,7 @@ SMALL = 1 << 15
 def default_schedule(kernel: Kernel, target: Target, threads: int) -> Schedule:
     """A simple good schedule: vectors along the last stored axis, groups or CPU threads along the first."""
     options: list[Option] = []
-    reduced = reduced_axes(kernel)
-    mixed = _mixed_axes(kernel)
+    reduced, mixed = _reduced_and_mixed(kernel)
     sizes = list(kernel.axis_sizes)
     free = [axis for axis, size in enumerate(sizes) if axis not in reduced and isinstance(size, int) and size > 1]
     vector = _vector_axis(kernel, [axis for axis in free if axis not in mixed])

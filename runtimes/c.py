@@ -45,7 +45,7 @@ class CRuntime:
 
     def build(self, kernel: LinearKernel, source: str) -> CKernel:
         """Compiles, or takes what an earlier process compiled. Raises DeviceError with the compiler's message."""
-        path = self._compiler.library(source, CONTRACT_FLAGS if may_contract(kernel) else FLAGS)
+        path = self._compiler.shared_object(source, CONTRACT_FLAGS if may_contract(kernel) else FLAGS)
         return CKernel(ctypes.CDLL(str(path)), self.renderer.function_name(kernel), kernel)
 
 

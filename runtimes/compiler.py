@@ -40,7 +40,7 @@ class Compiler:
     identity: str
     lanes: int
 
-    def library(self, source: str, flags: Sequence[str] = ()) -> Path:
+    def shared_object(self, source: str, flags: Sequence[str] = ()) -> Path:
         """A shared library built from C text, from the cache if it is there. Raises DeviceError with the messages."""
         options = (*self.options, *flags)
         key = hashlib.sha256("\0".join((self.identity, *options, source)).encode()).hexdigest()
@@ -71,7 +71,7 @@ class Compiler:
         library functions that the compiler calls in another way than they were built.
         """
         try:
-            works = ctypes.CDLL(str(self.library(source)))["works"]
+            works = ctypes.CDLL(str(self.shared_object(source)))["works"]
         except (DeviceError, OSError):
             return False
         return bool(works(ctypes.c_double(2.0**-11)))

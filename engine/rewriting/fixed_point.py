@@ -59,6 +59,9 @@ class LoopError(RewriteError):
         )
 
 
+FUEL, FUEL_PER_NODE = 100_000, 1_000
+"""How many times rules may fire in a stage: so often, and so often for each node of its graph."""
+
 MAX_CHAIN = 10_000
 """How often one node may be rewritten in a row before the rules are taken to loop."""
 
@@ -84,16 +87,17 @@ def run_stage(
     Raises LoopError if the rules loop or the fuel runs out.
     """
     with paused_collector():
-        if fuel is None:
-            fuel = 100_000 + 1_000 * sum(1 for _ in walk(root))
         return _Run(matcher, once, fuel, keep_steps).normalize(root)
 
 
 class _Run:
     """The state of one stage."""
 
-    def __init__(self, matcher: Matcher, once: bool, fuel: int, keep_steps: bool) -> None:
-        self.matcher, self.once, self.fuel, self.keep_steps = matcher, once, fuel, keep_steps
+    def __init__(self, matcher: Matcher, once: bool, fuel: int | None, keep_steps: bool) -> None:
+        self.matcher, self.once, self.keep_steps = matcher, once, keep_steps
+        self.fuel = FUEL if fuel is None else fuel
+        self.may_refuel = fuel is None
+        self.root: UOp | None = None
         self.done: dict[UOp, UOp] = {}
         self.waiting: dict[UOp, UOp] = {}
         self.made_by: dict[UOp, tuple[str, int]] = {}  # result -> rule and length of the chain of rules that made it
@@ -103,6 +107,7 @@ class _Run:
 
     def normalize(self, root: UOp) -> Report:
         done, waiting, opened = self.done, self.waiting, self.opened
+        self.root = root
         stack = [root]
         while stack:
             node = stack[-1]
@@ -168,6 +173,9 @@ class _Run:
         length = self.made_by.get(before, ("", 0))[1] + 1
         self.made_by[after] = (rule, length)
         self.fuel -= 1
+        if self.fuel < 0 and self.may_refuel:  # only now is the graph's size worth counting
+            self.may_refuel = False
+            self.fuel += FUEL_PER_NODE * _size(self.root or before)
         if self.fuel < 0 or length > MAX_CHAIN:
             busiest = [name for name, _ in self.fires.most_common(4)]
             raise LoopError(busiest, min(before, after, key=_size), "the rules do not come to an end; busiest")

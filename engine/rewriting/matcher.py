@@ -27,13 +27,10 @@ class Matcher:
     def __init__(self, rows: Iterable[Row], functions: dict[str, Function], context: Context) -> None:
         self.context = context
         self._functions = functions
-        self._rows: dict[str, list[Row]] = {}
+        by_root: dict[Op, list[Row]] = {}
         for row in rows:
-            self._rows.setdefault(row.root, []).append(row)
-        self.trees: dict[Op, Callable[[UOp], Leaf]] = {}
-        for name, own in self._rows.items():
-            op = ops.by_name(name)
-            self.trees[op] = self._tree(op, own)
+            by_root.setdefault(ops.by_name(row.root), []).append(row)
+        self.trees: dict[Op, Callable[[UOp], Leaf]] = {op: self._tree(op, own) for op, own in by_root.items()}
 
     def match(self, node: UOp) -> tuple[UOp, str] | None:
         """What the first rule that fires makes of the node, and the rule's id."""

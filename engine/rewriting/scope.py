@@ -39,6 +39,7 @@ class Scope:
 
     names: dict[str, Binding] = field(default_factory=dict)
     statements: list[str] = field(default_factory=list)
+    built: dict[str, str] = field(default_factory=dict)  # code of a statement -> the name that holds its value
     nested: int = 0  # above 0 inside a comprehension, where no statement can stand
     fresh: int = 0
 

@@ -178,11 +178,13 @@ def _general(term: Apply, scope: Scope, expected: str | None) -> Built:
 
 
 def _named(node: str, scope: Scope) -> Built:
-    """A node whose type is read off it: built in a statement of its own, except inside a comprehension."""
+    """A node whose type is read off it: built once, in a statement of its own, except inside a comprehension."""
     if scope.nested:
         return Built(node, f"{node}.dtype")
-    name = scope.python_name("t")
-    scope.statements.append(f"{name} = {node}")
+    name = scope.built.get(node)
+    if name is None:
+        name = scope.built[node] = scope.python_name("t")
+        scope.statements.append(f"{name} = {node}")
     return Built(name, f"{name}.dtype")
 
 
@@ -224,7 +226,7 @@ def _spread(pack: Pack, scope: Scope, expected: str | None) -> str:
     if not names:
         raise UnsupportedRule(pack.span, "after `...` there is no name that stands for several nodes")
     outer = {name: scope.names[name] for name in names}
-    inner = {name: scope.python_name("e") for name in names}
+    inner = {name: f"e{scope.nested}_{number}" for number, name in enumerate(names)}
     for name in names:
         scope.names[name] = Binding(Sort.NODE, inner[name])
     scope.nested += 1
@@ -266,7 +268,7 @@ def _lanes(term: Lanes, scope: Scope, expected: str | None) -> Built:
 
 
 def _comprehension(term: Comprehension, scope: Scope, scalar: str | None) -> str:
-    counter = scope.python_name("k")
+    counter = f"k{scope.nested}"  # by depth, so that equal terms have equal code
     bounds = f"{value_code(term.low, scope)}, {value_code(term.high, scope)}"
     shadowed = scope.names.get(term.counter)
     scope.names[term.counter] = Binding(Sort.NUMBER, counter)

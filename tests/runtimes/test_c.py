@@ -67,9 +67,9 @@ def test_the_second_build_takes_the_first_ones_library(
 def test_another_source_or_flag_is_another_library(runtime: CRuntime, cache: Path) -> None:
     found = runtime._compiler
     paths = {
-        found.library("void f(void) {}"),
-        found.library("void g(void) {}"),
-        found.library("void f(void) {}", ("-g",)),
+        found.shared_object("void f(void) {}"),
+        found.shared_object("void g(void) {}"),
+        found.shared_object("void f(void) {}", ("-g",)),
     }
     assert len(paths) == len(list(cache.iterdir())) == 3
 
