@@ -214,6 +214,32 @@ def simplify(
 
 
 @app.command()
+def explain(
+    text: Annotated[str, typer.Argument(metavar="EXPR", help="An expression as rule files write it.")],
+    given: Annotated[str, typer.Option(help="What is known of its names, as after `given` in a rule.")] = "",
+    rule: Annotated[str | None, typer.Option(metavar="GROUP.NAME", help="Why this rule fires or does not.")] = None,
+    dtype: Annotated[str, typer.Option("--type", help="The type of names that --given does not describe.")] = "index",
+    math: MathOption = Math.STRICT,
+    pipeline: Annotated[str, typer.Option(help="The pipeline of rules to explain.")] = "simplify",
+    rules: RulesOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Tell step by step which rule did what to an expression, and the facts that allowed it.
+
+    With `--rule` that rule alone is tried on each node of the expression: how far the match went, which part of the
+    guard failed, and with which values.
+
+    Examples:
+
+    - `rulewright explain '(i*12 + j) % 4' --given 'i in 0..64, j in 0..4'`
+    - `rulewright explain '(i*6 + j) % 4' --given 'i in 0..64' --rule divmod.mod-term`
+    """
+    from .explain import explain_command
+
+    raise typer.Exit(explain_command(text, given, dtype, math.value, rules or [], rule, pipeline, as_json))
+
+
+@app.command()
 def devices() -> None:
     """List the devices that work here, and why the others do not.
 

@@ -1,7 +1,8 @@
-"""What a user chooses by name, checked before anything else is done: the device and the schedule."""
+"""What a user chooses by name, checked before anything else is done: the device, the schedule, a type."""
 
 from __future__ import annotations
 
+from ..engine.dtypes import DType, by_name
 from ..kernels.schedule import parse_schedule
 from ..runtimes import devices
 from .console import InputError, reading
@@ -17,3 +18,11 @@ def check_choices(device: str, schedule: str) -> None:
         with reading("--schedule"):
             parse_schedule(schedule)
     devices.get(device)
+
+
+def named_type(name: str) -> DType:
+    """The type of this name. Raises InputError if there is none."""
+    try:
+        return by_name(name)
+    except KeyError:
+        raise InputError(f"there is no type {name!r}: write for example index, int32 or float32") from None

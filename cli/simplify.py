@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..engine.dtypes import DType, by_name
 from ..engine.language.expressions import parse_expression
 from ..engine.printing import expression
 from ..engine.rewriting import RuleSet
 from ..engine.target import MATH_MODES, Context
-from .console import InputError, console, reading
+from .choices import named_type
+from .console import console, reading
 from .rule_files import with_builtin
 
 PIPELINE = "simplify"
@@ -16,7 +16,7 @@ PIPELINE = "simplify"
 def simplify_command(text: str, given: str, dtype: str, math: str, rules: list[str], steps: bool) -> int:
     """Prints the simplified expression alone, so that scripts can use it; with `steps` each firing before it."""
     with reading():
-        graph = parse_expression(text, given, default=_type(dtype))
+        graph = parse_expression(text, given, default=named_type(dtype))
         rule_set = with_builtin(rules) if rules else RuleSet.builtin()
     out = console()
     result, trace = rule_set.rewrite(graph, PIPELINE, Context(flags=MATH_MODES[math]), keep_steps=steps)
@@ -26,10 +26,3 @@ def simplify_command(text: str, given: str, dtype: str, math: str, rules: list[s
             out.print(f"{step.rule}: {before}  =>  {after}", markup=False, soft_wrap=True)
     out.print(expression(result), markup=False, soft_wrap=True)
     return 0
-
-
-def _type(name: str) -> DType:
-    try:
-        return by_name(name)
-    except KeyError:
-        raise InputError(f"there is no type {name!r}: write for example index, int32 or float32") from None

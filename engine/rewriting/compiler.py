@@ -48,7 +48,7 @@ class Compiled:
 
     def functions(self) -> dict[str, Function]:
         """Runs the generated module."""
-        namespace: dict[str, Any] = dict(_globals())
+        namespace: dict[str, Any] = generated_globals()
         exec(self.code, namespace)  # noqa: S102 - our own generated text, see compile_rules
         return {name: value for name, value in namespace.items() if name.startswith("rule_")}
 
@@ -95,12 +95,7 @@ def _operand_names(pattern: Term) -> tuple[str | None, ...]:
 
 def function_text(name: str, rule: Rule, instance: Instance, pattern: Term) -> str:
     """The Python source of one matching function: what `rulewright` runs for the rule."""
-    scope = Scope()
-    for parameter, value in instance.bindings:
-        if isinstance(value, Op):
-            scope.names[parameter] = Binding(Sort.ARG, op_name(value))
-        else:
-            scope.names[parameter] = Binding(Sort.NUMBER, str(value))
+    scope = Scope(names=parameters(instance))
     code = PatternCode(scope)
     code.match(pattern, "n", known_op=True)
     if instance.when is not None:
@@ -116,6 +111,14 @@ def function_text(name: str, rule: Rule, instance: Instance, pattern: Term) -> s
         body = "    try:\n" + "\n".join("    " + line for line in code.lines)
         body += "\n    except NO_VALUE:\n        return None"
     return f"def {name}(n, ctx):  # {rule.id}: {' '.join(rule.text.split())}\n{body}\n"
+
+
+def parameters(instance: Instance) -> dict[str, Binding]:
+    """The names that stand for a parameter of the rule, bound to what this instance puts there."""
+    return {
+        name: Binding(Sort.ARG, op_name(value)) if isinstance(value, Op) else Binding(Sort.NUMBER, str(value))
+        for name, value in instance.bindings
+    }
 
 
 def _flush(code: PatternCode, scope: Scope, value: str | None) -> str:
@@ -148,7 +151,7 @@ def _may_lack_value(body: str) -> bool:
     return any(word in body for word in risky)
 
 
-def _globals() -> dict[str, object]:
+def generated_globals() -> dict[str, object]:
     """What generated code may name."""
     names: dict[str, object] = {
         "intern": intern, "const": const, "bool_": dtypes.bool_, "inside": support.inside,

@@ -141,6 +141,42 @@ def test_simplify_refuses(call: Call, arguments: list[str], message: str) -> Non
     assert message in call.refused("simplify", *arguments)
 
 
+def test_explain_tells_each_step(call: Call) -> None:
+    told = call("explain", "(i*12 + j) % 4 + x*1", "--given", "i in 0..64, j in 0..4").splitlines()
+    assert told[0] == "(i * 12 + j) % 4 + x * 1"
+    assert told[-1] == "j + x"
+    assert "    ✓ divides(c, x)" in told
+    assert "    x = i * 12   (in 0..757, a multiple of 12)" in told
+    assert "  => j % 4 + x * 1" in told
+
+
+def test_explain_says_when_nothing_is_to_be_done(call: Call) -> None:
+    assert call("explain", "x + y").splitlines() == ["x + y", "no rule fires"]
+
+
+def test_explain_a_rule_that_does_not_fire(call: Call) -> None:
+    told = call("explain", "i * 6", "--rule", "algebra.mul-zero")
+    assert "does not fire: `0` does not match 6 (index)" in told
+    assert "rule mul-zero: x * 0 => 0" in told
+
+
+def test_explain_as_json(call: Call) -> None:
+    document = json.loads(call("explain", "i*1 + j", "--json"))
+    assert document["before"] == "i * 1 + j"
+    assert document["after"] == "i + j"
+    (step,) = document["steps"]
+    assert (step["rule"], step["place"], step["whole_after"]) == ("algebra.mul-one", [0], "i + j")
+    (attempt,) = json.loads(call("explain", "i * 6", "--rule", "algebra.mul-zero", "--json"))["attempts"]
+    assert attempt["problem"] == "`0` does not match 6 (index)"
+
+
+def test_explain_refuses_what_there_is_not(call: Call) -> None:
+    assert "did you mean `algebra.mul-zero`?" in call.refused("explain", "i * 6", "--rule", "algebra.mul-zro")
+    assert "a rule about mul, and there is none in i + j" in call.refused(
+        "explain", "i + j", "--rule", "algebra.mul-zero"
+    )
+
+
 def test_devices(call: Call) -> None:
     text = call("devices")
     assert "llvm" in text
