@@ -27,6 +27,15 @@ class Math(str, Enum):
     FAST = "fast"
 
 
+class Order(str, Enum):
+    """What a table of rules is sorted by."""
+
+    TIME = "time"
+    HITS = "hits"
+    TRIES = "tries"
+    RULE = "rule"
+
+
 DeviceOption = Annotated[str, typer.Option("--device", "-d", help="Where it runs; `rulewright devices` lists them.")]
 ScheduleOption = Annotated[str, typer.Option(help='`default`, `none`, or options such as "UPCAST(1, 4) UNROLL(2, 8)".')]
 RulesOption = Annotated[list[str] | None, typer.Option(help="Your rule files, on top of our own; may be repeated.")]
@@ -192,6 +201,25 @@ def check(
 
 
 @app.command()
+def watch(
+    rules: Annotated[
+        list[str] | None, typer.Argument(metavar="[RULES]...", help="Rule files, or folders of them; else our own.")
+    ] = None,
+) -> None:
+    """Check rule files whenever they are saved: their syntax, names and types, their test and keep lines.
+
+    Only what was saved is checked again, which takes a fraction of a second. Ctrl-C ends it.
+
+    Examples:
+
+    - `rulewright watch my.rules`
+    """
+    from .watch import watch_command
+
+    raise typer.Exit(watch_command(rules or []))
+
+
+@app.command()
 def simplify(
     text: Annotated[str, typer.Argument(metavar="EXPR", help="An expression as rule files write it.")],
     given: Annotated[str, typer.Option(help="What is known of its names, as after `given` in a rule.")] = "",
@@ -237,6 +265,36 @@ def explain(
     from .explain import explain_command
 
     raise typer.Exit(explain_command(text, given, dtype, math.value, rules or [], rule, pipeline, as_json))
+
+
+@app.command()
+def stats(
+    kernels: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KERNEL]...", help="Kernels as JSON, corpora, or names of demo kernels; else all of these."
+        ),
+    ] = None,
+    device: DeviceOption = "llvm",
+    schedule: ScheduleOption = "default",
+    math: MathOption = Math.STRICT,
+    rules: RulesOption = None,
+    order: Annotated[Order, typer.Option("--sort", help="What the rules are sorted by.")] = Order.TIME,
+    top: Annotated[int, typer.Option(min=1, help="How many rules are shown.")] = 25,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: every rule.")] = False,
+) -> None:
+    """Count for each rule how often it was tried and fired while kernels were compiled, and the time it took.
+
+    Below the table stand the rules that never fired: dead weight, or rules whose kernels are not in the set.
+
+    Examples:
+
+    - `rulewright stats`
+    - `rulewright stats kernels.jsonl --sort hits --top 50`
+    """
+    from .stats import stats_command
+
+    raise typer.Exit(stats_command(kernels or [], device, schedule, math.value, rules or [], order.value, top, as_json))
 
 
 @app.command()

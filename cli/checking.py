@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
@@ -14,6 +15,9 @@ from ..verify.cases import run_cases
 from .console import console
 from .rule_files import sources_with_builtin
 
+SETTLES = "lanes"
+"""The group that the comparison of cases needs, whatever file they stand in."""
+
 
 def check_command(paths: list[str]) -> int:
     """Prints every finding with its place, then a summary; 1 if anything is wrong.
@@ -22,17 +26,20 @@ def check_command(paths: list[str]) -> int:
     replace; only what is found in theirs is reported, unless it is an error.
     """
     own, others = sources_with_builtin(paths) if paths else (list(RuleSet.builtin().sources), [])
-    sources = [*others, *own]
-    names = {source.name for source in own}
+    return check_sources([*others, *own], {source.name for source in own})
+
+
+def check_sources(sources: Sequence[RuleSource], files: set[str]) -> int:
+    """Checks those of the sources that stand in `files`, and prints as `check_command` does."""
     analysis = analyse(sources)
-    found = [one for one in analysis.diagnostics if one.span.file in names or one.severity is Severity.ERROR]
+    found = [one for one in analysis.diagnostics if one.span.file in files or one.severity is Severity.ERROR]
     _print(found, sources)
     if analysis.book is None:
-        return _summary(names, _counted(len(analysis.errors), "error"), failed=True)
-    wrong, lines = _run_cases(RuleSet.from_sources(sources), names)
-    rules = _counted(_rules(analysis.book, names), "rule")
+        return _summary(files, _counted(len(analysis.errors), "error"), failed=True)
+    wrong, lines = _run_cases(sources, analysis.book, files)
+    rules = _counted(_rules(analysis.book, files), "rule")
     verdict = f"{wrong} of {lines} test and keep lines fail" if wrong else f"{lines} test and keep lines hold"
-    return _summary(names, f"{rules}, {verdict}", failed=wrong > 0)
+    return _summary(files, f"{rules}, {verdict}", failed=wrong > 0)
 
 
 def _print(found: Iterable[Diagnostic], sources: Iterable[RuleSource]) -> None:
@@ -43,18 +50,26 @@ def _print(found: Iterable[Diagnostic], sources: Iterable[RuleSource]) -> None:
         out.print()
 
 
-def _run_cases(rules: RuleSet, files: set[str]) -> tuple[int, int]:
+def _run_cases(sources: Sequence[RuleSource], book: RuleBook, files: set[str]) -> tuple[int, int]:
     """How many lines of these files fail, each printed, and how many there are."""
     out = console()
     wrong = lines = 0
-    for case in run_cases(rules):
-        if case.place.rsplit(":", 2)[0] not in files:
-            continue
+    for case in run_cases(RuleSet.of_book(sources, _part(book, files)), book, files):
         lines += 1
         if case.problem is not None:
             wrong += 1
             out.print(Text(f"{case.place}: {case.rule}: {case.problem}"), soft_wrap=True)
     return wrong, lines
+
+
+def _part(book: RuleBook, files: set[str]) -> RuleBook:
+    """Only what the cases of these files need: to compile all rules would take most of the time."""
+    groups = {
+        name: group
+        for name, group in book.groups.items()
+        if name == SETTLES or any(rule.span.file in files for rule in group.rules)
+    }
+    return replace(book, groups=groups, pipelines={})
 
 
 def _rules(book: RuleBook, files: set[str]) -> int:

@@ -1,4 +1,4 @@
-"""The kernel that a command names: a JSON file, one line of a corpus, or a sample."""
+"""The kernels that a command names: a JSON file, a corpus or one line of it, or a sample."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ def find_kernel(name: str) -> Kernel:
     raise InputError(
         f"{path}: there is no kernel {identity!r}; {hint}" if identity else f"{path}: there is no kernel in it"
     )
+
+
+def find_kernels(name: str) -> list[Kernel]:
+    """As `find_kernel`, but of a file every kernel."""
+    if name not in SAMPLES and Path(name).is_file():
+        with reading():
+            if kernels := list(read_kernels(name)):
+                return kernels
+    return [find_kernel(name)]
 
 
 def _split(name: str) -> tuple[Path, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from ..engine.errors import RulewrightError
 from ..engine.language.expressions import build_term, case_context, default_type, free_names
-from ..engine.language.syntax import Case, Rule
+from ..engine.language.syntax import Case, Rule, RuleBook
 from ..engine.printing import expression
 from ..engine.rewriting import RuleSet
 from ..engine.rewriting.fixed_point import run_stage
@@ -24,11 +24,11 @@ class CaseResult:
     problem: str | None
 
 
-def run_cases(ruleset: RuleSet) -> Iterator[CaseResult]:
-    """Every `test` and `keep` line, in the order of the files."""
-    for group in ruleset.book().groups.values():
+def run_cases(ruleset: RuleSet, book: RuleBook, files: Container[str]) -> Iterator[CaseResult]:
+    """Every `test` and `keep` line of the rules in these files, in the order of the book that `ruleset` was made of."""
+    for group in book.groups.values():
         for rule in group.rules:
-            for case in rule.cases:
+            for case in rule.cases if rule.span.file in files else ():
                 yield CaseResult(rule.id, str(case.span), _problem(ruleset, rule, case))
 
 

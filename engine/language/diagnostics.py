@@ -109,6 +109,12 @@ class Report:
             Diagnostic(code, Severity.WARNING, message, span, hint),
         )
 
+    def add(self, other: Report) -> None:
+        """Takes over what another report has found."""
+        self.errors += other.errors
+        for key, diagnostic in other.found.items():
+            self.found.setdefault(key, diagnostic)
+
     def sorted(self, files: Sequence[str]) -> tuple[Diagnostic, ...]:
         """By place, in the order of the files."""
         order = {name: position for position, name in enumerate(files)}

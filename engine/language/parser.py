@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .diagnostics import Diagnostic, Report, RuleSyntaxError, Severity
-from .modules import read_module
+from .modules import Module, read_module
 from .resolve import resolve
 from .sources import RuleSource, read_sources
 from .syntax import RuleBook
@@ -27,12 +28,31 @@ class Analysis:
 
 
 def analyse(sources: Sequence[RuleSource]) -> Analysis:
-    """Reads files that belong together; all findings in the order of files and places, warnings included."""
+    """Reads files that belong together; all findings in the order of files and places, warnings included.
+
+    Remembered, the latest few by their texts, and so is each file's reading: whoever reads a set of files again after
+    one of them changed pays for that file.
+    """
+    return _analyse(tuple(sources))
+
+
+@lru_cache(maxsize=4)
+def _analyse(sources: tuple[RuleSource, ...]) -> Analysis:
     report = Report()
-    modules = [read_module(source, report) for source in sources]
+    modules = []
+    for source in sources:
+        module, own = _read(source)
+        modules.append(module)
+        report.add(own)
     book = resolve(modules, report)
     found = report.sorted([source.name for source in sources])
     return Analysis(None if report.errors else book, found)
+
+
+@lru_cache(maxsize=64)
+def _read(source: RuleSource) -> tuple[Module, Report]:
+    report = Report()
+    return read_module(source, report), report
 
 
 def load_rules(sources: Sequence[RuleSource]) -> RuleBook:

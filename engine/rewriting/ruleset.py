@@ -103,6 +103,11 @@ class RuleSet:
         rows = [row for row in self.compiled.groups[rule.split(".")[0]] if row.rule == rule]
         return Matcher(rows, self.functions(), context)
 
+    @classmethod
+    def of_book(cls, sources: Sequence[RuleSource], book: RuleBook) -> RuleSet:
+        """A rule book, or a part of one, compiled now and not kept on disk."""
+        return cls(tuple(sources), compile_rules(book))
+
     def functions(self) -> dict[str, Function]:
         if self._functions is None:
             self._functions = self.compiled.functions()

@@ -383,3 +383,27 @@ def test_demo(call: Call) -> None:
     assert all(name in text for name in SAMPLES)
     assert "wrong" not in text
     assert text.splitlines()[-1].endswith("agree with NumPy")
+
+
+def test_stats_count_tries_and_hits(call: Call, kernel: Path) -> None:
+    document = json.loads(call("stats", str(kernel), "--json"))
+    assert (document["kernels"], document["failed"]) == (1, 0)
+    rules = document["rules"]
+    assert len(rules) > 100
+    assert all(cost["hits"] <= cost["tries"] for cost in rules.values())
+    assert rules["algebra.add-zero"]["tries"] > 0
+    assert rules["algebra.add-zero"]["seconds"] > 0
+    assert rules["divmod.mod-one"] == {"tries": 0, "hits": 0, "seconds": 0.0}
+
+
+def test_stats_table_is_sorted_and_names_what_never_fired(call: Call, kernel: Path) -> None:
+    told = call("stats", str(kernel), "--sort", "hits", "--top", "3").splitlines()
+    hits = [int(line.split("│")[2].replace(",", "")) for line in told if line.count("│") == 5]
+    assert len(hits) == 3
+    assert hits == sorted(hits, reverse=True)
+    assert any("more rules" in line for line in told)
+    assert any("never tried" in line for line in told)
+
+
+def test_stats_refuses_what_there_is_not(call: Call) -> None:
+    assert "there is no file nothing.json" in call.refused("stats", "nothing.json")
