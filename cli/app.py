@@ -200,6 +200,27 @@ def check(
     raise typer.Exit(check_command(rules or []))
 
 
+@app.command(name="rules")
+def list_rules(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Groups, or rules as group.name.")
+    ] = None,
+    rules: RulesOption = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a page of documentation.")] = False,
+) -> None:
+    """List the rules by group; of those that are named also the documentation and the examples.
+
+    Examples:
+
+    - `rulewright rules`
+    - `rulewright rules divmod`
+    - `rulewright rules divmod.mod-term`
+    """
+    from .rules import rules_command
+
+    raise typer.Exit(rules_command(names or [], rules or [], markdown))
+
+
 @app.command()
 def watch(
     rules: Annotated[

@@ -49,6 +49,13 @@ class RuleSource:
         start = self._line_starts[number - 1]
         return self.text[start:].split("\n", 1)[0].rstrip("\r")
 
+    def text_at(self, span: Span) -> str:
+        """What stands at a place, on one line and without comments."""
+        lines = [self.line(number) for number in range(span.line, span.end_line + 1)]
+        lines[-1] = lines[-1][: span.end_column - 1]
+        lines[0] = lines[0][span.column - 1 :]
+        return " ".join(" ".join(line.split("#")[0] for line in lines).split())
+
 
 def read_sources(paths: Iterable[str | Path]) -> list[RuleSource]:
     """The rule files at these paths. Raises RuleError naming a file that cannot be read, and why."""

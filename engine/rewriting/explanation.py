@@ -102,11 +102,7 @@ class Explainer:
 
     def text(self, span: Span) -> str:
         """What stands in a rule file at this place, on one line."""
-        source = self.sources[span.file]
-        lines = [source.line(number) for number in range(span.line, span.end_line + 1)]
-        lines[-1] = lines[-1][: span.end_column - 1]
-        lines[0] = lines[0][span.column - 1 :]
-        return " ".join(" ".join(lines).split())
+        return self.sources[span.file].text_at(span)
 
     def _not_on(self, rule: Rule, node: UOp) -> str:
         wanted = ", ".join(self.text(on.span) for on in rule.on)

@@ -407,3 +407,36 @@ def test_stats_table_is_sorted_and_names_what_never_fired(call: Call, kernel: Pa
 
 def test_stats_refuses_what_there_is_not(call: Call) -> None:
     assert "there is no file nothing.json" in call.refused("stats", "nothing.json")
+
+
+def test_rules_by_group(call: Call) -> None:
+    told = call("rules")
+    assert "  algebra.add-zero   x + 0 => x   on index, int, bool" in told.splitlines()
+    assert len(told.splitlines()) > 200
+
+
+def test_rules_of_a_group_with_their_examples(call: Call) -> None:
+    told = call("rules", "algebra.add-negative-zero").splitlines()
+    assert told[1:] == [
+        "  algebra.add-negative-zero   x + -0.0 => x   on float",
+        "      Adding -0.0 changes nothing; adding 0.0 turns -0.0 into 0.0.",
+        "      test f + -0.0 => f given f: float32",
+        "      keep f + 0.0 given f: float32",
+    ]
+    assert "did you mean `algebra.add-zero`?" in call.refused("rules", "algebra.ad-zero")
+
+
+def test_rules_as_a_page(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "mine.rules"
+    path.write_text(
+        "vars x, y\nfamily ordered = max, min\n## Mine.\ngroup mine {\n## Twice is once.\n"
+        "rule twice[op in ordered]: op(x, op(x, y)) => op(x, y)\n"
+        "test max(i, max(i, j)) => max(i, j) given i in 0..4 }"
+    )
+    page = call("rules", "mine", "--rules", str(path), "--markdown")
+    section = page[page.index("## mine") :]
+    assert section.splitlines() == [
+        "## mine", "", "Mine.", "", "### mine.twice", "", "Twice is once.", "",
+        "```", "op(x, op(x, y)) => op(x, y)", "  for op in max, min", "```", "",
+        "- `max(i, max(i, j))` becomes `max(i, j)`, given `i in 0..4`", "",
+    ]  # fmt: skip
