@@ -15,9 +15,10 @@ from .engine.linearize import linearize
 from .engine.rewriting import RuleSet, Trace
 from .engine.target import MATH_MODES, Context
 from .engine.uop import UOp
+from .kernels.heuristic import default_schedule
 from .kernels.kernel import Argument, Kernel
 from .kernels.lower import lower
-from .kernels.schedule import Option, Schedule, default_schedule, parse_schedule
+from .kernels.schedule import Option, Schedule, parse_schedule
 from .kernels.sizes import evaluate
 from .runtimes import devices
 from .runtimes.base import Array, Executable, Runtime, numpy_dtype
