@@ -24,10 +24,10 @@ class UOp:
     """A micro-operation: operator, type of the result, operands, and what else the operator needs (`engine.ops`).
 
     Made by `make` (checked, infers the type) or the short constructors below it; `intern` is the unchecked way of the
-    compiled rules. The slots that start with an underscore are caches of `engine.facts`.
+    compiled rules. The slots that start with an underscore are caches of `engine.facts` and `engine.order`.
     """
 
-    __slots__ = ("__weakref__", "_congruence", "_interval", "_ranges", "arg", "dtype", "op", "src")
+    __slots__ = ("__weakref__", "_congruence", "_interval", "_ranges", "_structure", "arg", "dtype", "op", "src")
 
     op: Op
     dtype: DType
@@ -36,10 +36,11 @@ class UOp:
     _interval: tuple[int | float, int | float] | None
     _congruence: tuple[int, int] | None
     _ranges: int | None
+    _structure: tuple[str, int] | None
 
     def __init__(self, op: Op, dtype: DType, src: tuple[UOp, ...], arg: object) -> None:
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        self._interval = self._congruence = self._ranges = None
+        self._interval = self._congruence = self._ranges = self._structure = None
 
     def __reduce__(self) -> tuple[Callable[[list[tuple[Op, DType, tuple[int, ...], object]]], UOp], tuple[object]]:
         return _rebuild, (_flatten(self),)

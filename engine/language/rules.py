@@ -18,8 +18,8 @@ from .formulas import FormulaReader
 from .grammar import Node, nodes
 from .modules import Statement
 from .names import CALLABLE, TYPE_NAMES, ModuleNames, Scope, type_named
-from .syntax import Bind, Case, Formula, Instance, OnType, Rule, Span, Term, Var, VarKind
-from .terms import Side, TermReader, bound_names
+from .syntax import Bind, Case, Chain, Formula, Instance, OnType, Rule, Span, Term, Var, VarKind
+from .terms import Side, TermReader, bound_names, formula_names, walk
 from .types import TypeConflict, check_types
 
 CLASSES = ("index", "int", "uint", "sint", "bool", "float")
@@ -172,6 +172,11 @@ class RuleReader:
         before = self.report.errors
         left = TermReader(self.statement, scope, self.report, Side.LEFT).term(tree)
         scope.bound = bound_names(left) if self.report.errors == before else None
+        formulas = FormulaReader(self.statement, scope, self.report)
+        for part in walk(left):
+            for share in part.shares if isinstance(part, Chain) else ():
+                for name in formula_names(share.guard):
+                    formulas.require_bound(name.name, name.span)
         return left
 
     def _check_root(self, left: Term, tree: Node) -> None:

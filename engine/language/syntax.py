@@ -110,13 +110,26 @@ class Comprehension:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """`...xs when guard` in a chain: those of the other terms that the guard holds for, combined; at least one."""
+
+    name: Var  # in the guard it stands for each of the terms alone
+    guard: Formula
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Chain:
-    """`add{x*c, ...rest}`: terms anywhere in a flattened chain of one associative operator."""
+    """`add{x*c, ...rest}`: terms anywhere in a flattened chain of one associative operator.
+
+    As a template, `add{...sorted(xs)}`: the chain that `rest` names, its terms in the canonical order.
+    """
 
     op: Op
     terms: tuple[Term, ...]
     rest: Var | None
     span: Span
+    shares: tuple[Share, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

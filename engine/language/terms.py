@@ -32,6 +32,7 @@ from .syntax import (
     Number,
     Operation,
     Pack,
+    Share,
     Span,
     Term,
     TypeName,
@@ -313,7 +314,6 @@ class TermReader:
     def _chain(self, tree: Node) -> Term:
         span, (operator, chained) = self.span(tree), nodes(tree)
         op = self._operator(operator)
-        self._only(Side.LEFT, "a chain", span, "apply the operator: `add(x, y)`")
         if op is not None and not op.associative:
             self.report.error(
                 "E025",
@@ -321,10 +321,32 @@ class TermReader:
                 self.span(operator),
             )
         parts = nodes(chained)
+        if self.side is Side.RIGHT and len(parts) == 1 and _is_sorted(parts[0]):
+            return self._sorted(op, parts[0], span)
+        self._only(Side.LEFT, "a chain", span, "apply the operator: `add(x, y)`, or sort: `add{...sorted(xs)}`")
         terms = tuple(self.term(part) for part in parts if part.data != "pack")
-        rests = [part for part in parts if part.data == "pack"]
+        shares = tuple(self._share(part) for part in parts if part.data == "pack" and len(nodes(part)) > 1)
+        rests = [part for part in parts if part.data == "pack" and len(nodes(part)) == 1]
         rest = self._rest(rests, parts) if rests else None
-        return Chain(op, terms, rest, span) if op is not None else Wildcard(span)
+        return Chain(op, terms, rest, span, shares) if op is not None else Wildcard(span)
+
+    def _sorted(self, op: Op | None, pack: Node, span: Span) -> Term:
+        """`add{...sorted(xs)}` on the right."""
+        (operand,) = nodes(next(part for part in nodes(nodes(pack)[0]) if part.data == "operands"))
+        named = self.term(operand)
+        if op is None or not isinstance(named, Var) or named.kind is not VarKind.ANY:
+            self.report.error("E041", "`sorted` takes the name of a chain's rest", self.span(operand))
+            return Wildcard(span)
+        return Chain(op, (), named, span)
+
+    def _share(self, pack: Node) -> Share:
+        """`...xs when guard` of a chain."""
+        named, guard = nodes(pack)
+        name = self.term(named)
+        if not isinstance(name, Var) or name.kind is not VarKind.ANY:
+            self.report.error("E041", "before `when` stands a name declared with `vars`", self.span(named))
+            name = Var("_", VarKind.ANY, self.span(named))
+        return Share(name, self.formulas.formula(guard), self.span(pack))
 
     def _rest(self, rests: list[Node], parts: list[Node]) -> Var | None:
         """`...rest` of a chain: one name, for the combination of the other terms."""
@@ -348,6 +370,8 @@ class TermReader:
 
     def _pack(self, tree: Node) -> Term:
         span, inner = self.span(tree), nodes(tree)[0]
+        if len(nodes(tree)) > 1:
+            self.report.error("E041", "`...xs when …` can only stand in a chain", span, "as in `add{...xs when …}`")
         if self.side is Side.LEFT:
             named = self.term(inner)
             if isinstance(named, Var) and named.kind is VarKind.ANY:
@@ -407,6 +431,14 @@ class TermReader:
                 return False
 
 
+def _is_sorted(pack: Node) -> bool:
+    """Whether this is `...sorted(xs)`."""
+    call = nodes(pack)[0] if pack.data == "pack" else pack
+    name = nodes(call)[0].children[0] if call.data == "call" else None
+    operands = [nodes(part) for part in nodes(call) if part.data == "operands"]
+    return name == "sorted" and len(operands) == 1 and len(operands[0]) == 1
+
+
 def _a(kind: str) -> str:
     return {"type": "a type", "number": "a number", "operator": "an operator"}.get(kind, "a name")
 
@@ -425,7 +457,12 @@ def walk(term: Term) -> Iterator[Term]:
             case Lanes():
                 stack.extend(reversed(here.elements))
             case Chain():
-                stack.extend(reversed([*here.terms, *([here.rest] if here.rest is not None else [])]))
+                stack.extend(reversed([*here.terms, *chain_names(here)]))
+
+
+def chain_names(chain: Chain) -> list[Var]:
+    """The names of a chain that stand for several of its terms, combined."""
+    return [*(share.name for share in chain.shares), *([chain.rest] if chain.rest is not None else [])]
 
 
 def bound_names(term: Term) -> set[str]:

@@ -204,8 +204,8 @@ class _Typing:
             case Lanes():
                 return self._vector(term)
             case Chain():
-                parts = [*term.terms, *([term.rest] if term.rest is not None else [])]
-                return self._alike(term.op, parts)
+                names = [*(share.name for share in term.shares), *([term.rest] if term.rest is not None else [])]
+                return self._alike(term.op, [*term.terms, *names])
             case Compute():
                 return self._computed(term)
             case Comprehension():

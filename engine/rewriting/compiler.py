@@ -9,22 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from types import CodeType
 from typing import Any
 
 from .. import dtypes, ops
 from ..language.externs import EXTERNS
-from ..language.syntax import Apply, Bind, Instance, Pack, Rule, RuleBook, Term
-from ..ops import Op
-from ..target import Context
-from ..uop import UOp, const, intern
-from . import support
-from .formulas import op_name, type_name, value_code
-from .patterns import PatternCode, root_operator, variants
-from .scope import Binding, Scope, Sort, UnsupportedRule
-from .templates import build
+from ..language.syntax import Apply, Bind, Chain, Instance, Pack, Rule, RuleBook, Term
+from ..uop import const, intern
+from . import chains, support
+from .formulas import op_name, type_name
+from .functions import Writer, made_terms
+from .patterns import root_operator, variants
+from .scope import UnsupportedRule
 
-Function = Callable[[UOp, Context], "UOp | None"]
+Function = Callable[..., Any]
+"""(node, context, for terms of a chain also the values of the names) -> the new node, or the new terms, or None."""
+
+
+class RowKind(Enum):
+    """What a compiled function is called with."""
+
+    NODE = "a node"
+    CHAIN = "the top of a chain"
+    TERMS = "terms found in a chain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,8 @@ class Row:
     operands: tuple[str | None, ...]  # operator names of the first operands; None: any
     on: tuple[tuple[str, frozenset[str]], ...]  # (type class, flags); empty: every type
     function: str
+    kind: RowKind = RowKind.NODE
+    pattern: str = ""  # the ChainPattern of the terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +81,36 @@ def compile_rules(book: RuleBook) -> Compiled:
 
 
 def _compile_instance(rule: Rule, instance: Instance, texts: list[str]) -> list[Row]:
+    on = tuple((on.name, frozenset(on.flags)) for on in rule.on)
+    made = made_terms(instance)
+    if made is not None:
+        chain = instance.left
+        assert isinstance(chain, Chain)
+        writer = Writer(f"rule_{len(texts)}", rule, instance)
+        pattern = writer.chain_function(chain, made)
+        texts += writer.texts
+        return [Row(rule.id, chain.op.name, (), on, writer.name, RowKind.TERMS, pattern)]
     rows = []
     for pattern in [instance.left] if rule.ordered else variants(instance.left):
-        name = f"rule_{len(texts)}"
-        texts.append(function_text(name, rule, instance, pattern))
-        root = root_operator(pattern)
-        if root is None:
-            raise UnsupportedRule(rule.span, "the left side must be an operator, not a plain name")
-        on = tuple((on.name, frozenset(on.flags)) for on in rule.on)
-        rows.append(Row(rule.id, root.name, _operand_names(pattern), on, name))
+        writer = Writer(f"rule_{len(texts)}", rule, instance)
+        writer.function(pattern)
+        texts += writer.texts
+        rows.append(_row(rule, pattern, on, writer.name))
     return rows
 
 
-def _operand_names(pattern: Term) -> tuple[str | None, ...]:
+def _row(rule: Rule, pattern: Term, on: tuple[tuple[str, frozenset[str]], ...], function: str) -> Row:
     while isinstance(pattern, Bind):
         pattern = pattern.term
+    if isinstance(pattern, Chain):
+        return Row(rule.id, pattern.op.name, (), on, function, RowKind.CHAIN)
+    root = root_operator(pattern)
+    if root is None:
+        raise UnsupportedRule(rule.span, "the left side must be an operator, not a plain name")
+    return Row(rule.id, root.name, _operand_names(pattern), on, function)
+
+
+def _operand_names(pattern: Term) -> tuple[str | None, ...]:
     if not isinstance(pattern, Apply):
         return ()
     fixed = [arg for arg in pattern.args if not isinstance(arg, Pack)]
@@ -93,74 +118,17 @@ def _operand_names(pattern: Term) -> tuple[str | None, ...]:
     return tuple(op.name if op is not None else None for op in operators)
 
 
-def function_text(name: str, rule: Rule, instance: Instance, pattern: Term) -> str:
-    """The Python source of one matching function: what `rulewright` runs for the rule."""
-    scope = Scope(names=parameters(instance))
-    code = PatternCode(scope)
-    code.match(pattern, "n", known_op=True)
-    if instance.when is not None:
-        code.require(value_code(instance.when, scope))
-    for let, term in instance.lets:
-        built = build(term, scope, "n.dtype")
-        scope.names[let] = Binding(Sort.NODE, _flush(code, scope, built.node))
-    result = build(instance.right, scope, "n.dtype")
-    _flush(code, scope, None)
-    code.emit(f"return {result.node}")
-    body = "\n".join(code.lines)
-    if _may_lack_value(body):
-        body = "    try:\n" + "\n".join("    " + line for line in code.lines)
-        body += "\n    except NO_VALUE:\n        return None"
-    return f"def {name}(n, ctx):  # {rule.id}: {' '.join(rule.text.split())}\n{body}\n"
-
-
-def parameters(instance: Instance) -> dict[str, Binding]:
-    """The names that stand for a parameter of the rule, bound to what this instance puts there."""
-    return {
-        name: Binding(Sort.ARG, op_name(value)) if isinstance(value, Op) else Binding(Sort.NUMBER, str(value))
-        for name, value in instance.bindings
-    }
-
-
-def _flush(code: PatternCode, scope: Scope, value: str | None) -> str:
-    """Emits the pending statements, and `value` under a name of its own."""
-    for statement in scope.statements:
-        code.emit(statement)
-    scope.statements.clear()
-    if value is None or value.isidentifier():
-        return value or ""
-    name = scope.python_name("t")
-    code.emit(f"{name} = {value}")
-    return name
-
-
-def _may_lack_value(body: str) -> bool:
-    risky = (
-        "constant(",
-        "fold(",
-        "convert(",
-        "reinterpret(",
-        " // ",
-        " % ",
-        " << ",
-        " >> ",
-        "extent",
-        "g_size",
-        "widened",
-        "x_",
-    )
-    return any(word in body for word in risky)
-
-
 def generated_globals() -> dict[str, object]:
     """What generated code may name."""
     names: dict[str, object] = {
         "intern": intern, "const": const, "bool_": dtypes.bool_, "inside": support.inside,
         "identity_of": ops.identity_of,
-        "NO_VALUE": (support.NoValue, ZeroDivisionError, OverflowError, ValueError),
+        "NO_VALUE": support.NO_VALUE, "ChainPattern": chains.ChainPattern,
     }  # fmt: skip
     for function in (
         support.constant, support.fold, support.convert, support.reinterpret, support.build, support.vector,
         support.widened, support.lane, support.split_offset, support.is_positive_zero, support.is_negative_zero,
+        chains.may_chain, chains.terms_of, chains.others, chains.shared_out, chains.in_order,
     ):  # fmt: skip
         names[function.__name__] = function
     names |= {f"g_{name}": function for name, function in support.GUARD_FUNCTIONS.items()}

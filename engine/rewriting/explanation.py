@@ -14,20 +14,34 @@ from typing import Any
 from .. import facts
 from ..intervals import type_range
 from ..language.sources import RuleSource
-from ..language.syntax import Formula, Function, InRange, Instance, Logic, Name, Operation, Rule, Span, Term, Var
+from ..language.syntax import (
+    Bind,
+    Chain,
+    Formula,
+    Function,
+    InRange,
+    Instance,
+    Logic,
+    Name,
+    Operation,
+    Rule,
+    Span,
+    Term,
+    Var,
+)
+from ..language.terms import walk
 from ..ops import Op
 from ..printing import expression
 from ..target import Context
 from ..uop import UOp, intern
-from .compiler import admits, generated_globals, parameters
+from .compiler import admits, generated_globals
 from .fixed_point import Step
 from .formulas import value_code
+from .functions import parameters
 from .patterns import PatternCode, root_operator, variants
 from .ruleset import RuleSet
 from .scope import Scope, Sort
-from .support import NoValue
-
-NO_VALUE = (NoValue, ZeroDivisionError, OverflowError, ValueError)
+from .support import NO_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,8 @@ class Explainer:
 
     def roots(self, rule: Rule) -> set[Op]:
         """The operators that a node must have for the rule to be tried on it."""
-        return {op for _, pattern in _forms(rule) if (op := root_operator(pattern)) is not None}
+        lefts = [pattern.term if isinstance(pattern, Bind) else pattern for _, pattern in _forms(rule)]
+        return {op for left in lefts if (op := left.op if isinstance(left, Chain) else root_operator(left)) is not None}
 
     def attempt(self, rule: Rule, node: UOp) -> Attempt:
         """The rule on this node: of its parameter values and operand orders the one that fires, else that came furthest."""
@@ -89,6 +104,9 @@ class Explainer:
         if not admits(on, _judged_type(node), self.context.flags):
             return Attempt(rule, node, problem=self._not_on(rule, node), place=rule.on[0].span)
         found = self.rules.rule_matcher(rule.id, self.context).match(node)
+        if any(isinstance(part, Chain) for instance in rule.instances for part in walk(instance.left)):
+            problem = "no terms fit together, or the guard holds for none that do" if found is None else None
+            return Attempt(rule, node, problem=problem, place=rule.span, after=found[0] if found else None)
         tried = [self._instance(rule, instance, pattern, node) for instance, pattern in _forms(rule)]
         matched = [one for one in tried if one.problem is None]
         if found is not None and matched:

@@ -3,7 +3,7 @@
 The groups of a stage are merged, in order, into one tree for each root operator. Its first level is that operator; the
 second tests the type and the operators of the operands together, with one look-up; a leaf lists the compiled
 functions that are left, in the order of the rules. Leaves are made when a node first asks for them, so a node that no
-rule can match costs two dictionary look-ups.
+rule can match costs two dictionary look-ups. The rules on chains stand apart, by operator and type.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ..dtypes import DType
 from ..ops import Op
 from ..target import Context
 from ..uop import UOp
-from .compiler import Function, Row, admits
+from .chain_run import ChainRules, ChainRun, TermRule
+from .chains import may_chain
+from .compiler import Function, Row, RowKind, admits
 
 Leaf = tuple[tuple[Function, str], ...]
 """Functions and the ids of their rules, in the order in which they are tried."""
@@ -28,12 +30,20 @@ class Matcher:
         self.context = context
         self._functions = functions
         by_root: dict[Op, list[Row]] = {}
+        self._chains: dict[Op, list[Row]] = {}
         for row in rows:
-            by_root.setdefault(ops.by_name(row.root), []).append(row)
+            of_kind = by_root if row.kind is RowKind.NODE else self._chains
+            of_kind.setdefault(ops.by_name(row.root), []).append(row)
         self.trees: dict[Op, Callable[[UOp], Leaf]] = {op: self._tree(op, own) for op, own in by_root.items()}
+        self.chain_operators = frozenset(self._chains)
+        self._chain_rules: dict[tuple[Op, DType], ChainRules | None] = {}
 
     def match(self, node: UOp) -> tuple[UOp, str] | None:
         """What the first rule that fires makes of the node, and the rule's id."""
+        return self.match_link(node) or self.match_chain(node)
+
+    def match_link(self, node: UOp) -> tuple[UOp, str] | None:
+        """The same for the rules on single nodes alone."""
         tree = self.trees.get(node.op)
         if tree is not None:
             for function, rule in tree(node):
@@ -41,6 +51,46 @@ class Matcher:
                 if result is not None and result is not node:
                     return result, rule
         return None
+
+    def match_chain(self, node: UOp) -> tuple[UOp, str] | None:
+        """The same for the rules on the chain that the node is the top of."""
+        rules = self.chain_rules(node.op, node.dtype) if node.op in self.chain_operators else None
+        if rules is None:
+            return None
+        fired: list[str] = []
+        run = ChainRun(node, rules, self.context, lambda rule, term: fired.append(rule))
+        run.run(limit=1)
+        return (run.result(), fired[0]) if fired else self.match_whole(rules, node)
+
+    def match_whole(self, rules: ChainRules, node: UOp) -> tuple[UOp, str] | None:
+        """What the first rule makes of a chain that looks at all of it."""
+        for function, rule in rules.whole:
+            result = function(node, self.context)
+            if result is not None and result is not node:
+                return result, rule
+        return None
+
+    def chain_rules(self, op: Op, dtype: DType) -> ChainRules | None:
+        """The rules on chains of this operator and type, if there are any."""
+        key = (op, dtype)
+        if key not in self._chain_rules:
+            self._chain_rules[key] = self._of_chain(op, dtype)
+        return self._chain_rules[key]
+
+    def _of_chain(self, op: Op, dtype: DType) -> ChainRules | None:
+        flags = self.context.flags
+        rows = [row for row in self._chains.get(op, ()) if admits(row.on, dtype, flags)]
+        if not rows or not may_chain(op, dtype, flags):
+            return None
+        functions = self._functions
+        return ChainRules(
+            tuple(
+                TermRule(row.rule, functions[row.pattern], functions[row.function])
+                for row in rows
+                if row.kind is RowKind.TERMS
+            ),
+            tuple((functions[row.function], row.rule) for row in rows if row.kind is RowKind.CHAIN),
+        )
 
     def _tree(self, op: Op, rows: list[Row]) -> Callable[[UOp], Leaf]:
         """The function that finds a node's leaf. One for each shape of operator: this is the engine's inner loop."""

@@ -107,6 +107,7 @@ class PatternCode:
         self.lines: list[str] = []
         self.indent = 1
         self.failed = "return None"
+        self.chains: list[tuple[Chain, str]] = []  # matched last, when the other names are bound
 
     def emit(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)
@@ -132,7 +133,9 @@ class PatternCode:
                 self._lanes(term, place, known_op)
             case Compute():
                 self._counter(term, place)
-            case Chain() | Pack() | Comprehension():
+            case Chain():
+                self.chains.append((term, place))
+            case Pack() | Comprehension():
                 raise UnsupportedRule(term.span, f"a {type(term).__name__.lower()} cannot be matched here")
 
     def _variable(self, term: Var, place: str, known_op: bool) -> None:

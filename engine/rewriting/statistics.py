@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -32,14 +31,14 @@ def measured(rules: RuleSet) -> tuple[RuleSet, dict[str, RuleCost]]:
     rows = [row for group in rules.compiled.groups.values() for row in group]
     costs = {row.rule: RuleCost() for row in rows}
     plain = rules.functions()
-    functions = {row.function: _counting(plain[row.function], costs[row.rule]) for row in rows}
+    functions = plain | {row.function: _counting(plain[row.function], costs[row.rule]) for row in rows}
     return RuleSet(rules.sources, rules.compiled, functions), costs
 
 
-def _counting(function: Function, cost: RuleCost) -> Callable[[UOp, Context], UOp | None]:
-    def counted(node: UOp, context: Context) -> UOp | None:
+def _counting(function: Function, cost: RuleCost) -> Function:
+    def counted(node: UOp, context: Context, *values: object) -> object:
         begin = perf_counter()
-        result = function(node, context)
+        result = function(node, context, *values)
         cost.seconds += perf_counter() - begin
         cost.tries += 1
         cost.hits += result is not None

@@ -19,6 +19,9 @@ class NoValue(Exception):
     """A formula has no value where it was asked; the rule does not fire."""
 
 
+NO_VALUE = (NoValue, ZeroDivisionError, OverflowError, ValueError)
+"""What the arithmetic of a rule may raise where it has no value."""
+
 INT64_LIMIT = 1 << 63
 
 

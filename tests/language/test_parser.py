@@ -84,7 +84,8 @@ def shape(part: Term | Formula) -> str:
             return f"{shape(part.term)} for {part.counter} in {shape(part.low)}..{shape(part.high)}"
         case Chain():
             rest = "" if part.rest is None else f",...{shape(part.rest)}"
-            return f"{part.op.name}{{{','.join(shape(term) for term in part.terms)}{rest}}}"
+            shares = "".join(f",...{share.name.name} when {shape(share.guard)}" for share in part.shares)
+            return f"{part.op.name}{{{','.join(shape(term) for term in part.terms)}{shares}{rest}}}"
         case Compute():
             return f"{{{shape(part.formula)}}}"
         case Name():

@@ -1,0 +1,136 @@
+"""Rewriting a chain: its rules work on the list of terms until none fires, then the chain is built again, once.
+
+The terms form a queue. Each is tried against those before it that no rule has taken yet: as every one of the named
+terms of each rule, the partners found in indexes by the values of the names that they share. So two terms meet once,
+and what a rule makes meets only what is there. A sum of n terms in which n pairs collapse costs n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from ..errors import RewriteError
+from ..target import Context
+from ..uop import UOp
+from .chains import Candidate, ChainPattern, Index, Plan, Step, Values, combined, joined, terms_of
+from .compiler import Function
+
+
+@dataclass(frozen=True, slots=True)
+class TermRule:
+    """A rule that puts terms in the place of others."""
+
+    id: str
+    pattern: ChainPattern
+    function: Function
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRules:
+    """The rules on chains of one operator and type: first those on terms, then those that look at the whole chain."""
+
+    terms: tuple[TermRule, ...]
+    whole: tuple[tuple[Function, str], ...]
+
+
+Fired = Callable[[str, UOp], None]
+"""Told of each firing: the rule, and one of the terms that it took."""
+
+
+class ChainRun:
+    """The terms of one chain while rules are applied to them."""
+
+    def __init__(self, node: UOp, rules: ChainRules, context: Context, fired: Fired, keep_steps: bool = False) -> None:
+        self.node, self.rules, self.context, self.fired = node, rules.terms, context, fired
+        self.steps: list[tuple[str, UOp, UOp]] | None = [] if keep_steps else None  # rule, chain before, chain after
+        self.terms: list[UOp | None] = list(terms_of(node.op, node))  # None: a rule has taken it
+        self.places = list(range(len(self.terms)))  # where each term stands in the chain
+        self.next = 0
+        self.indexes: dict[tuple[int, Step], Index] = {}
+        self.new: list[tuple[UOp, int]] = []  # made by rules and not yet simplified, with their places
+        self.changed = False
+
+    def add(self, term: UOp, place: int) -> None:
+        """Puts a term, or the terms of a chain, at a place."""
+        for part in terms_of(self.node.op, term):
+            self.terms.append(part)
+            self.places.append(place)
+
+    def run(self, limit: int | None = None) -> None:
+        """Tries the terms that wait; what rules make of them stands in `new`. At most `limit` rules fire."""
+        fires = 0
+        while self.next < len(self.terms) and (limit is None or fires < limit):
+            number = self.next
+            self.next += 1
+            term = self.terms[number]
+            if term is not None:
+                if self._fire(number, term):
+                    fires += 1
+                else:
+                    self._enter(number, term)
+
+    def result(self) -> UOp:
+        """The chain as it is now; the node itself where no rule fired."""
+        if not self.changed:
+            return self.node
+        parts = [(place, term) for place, term in zip(self.places, self.terms, strict=True) if term is not None]
+        parts += [(place, term) for term, place in self.new]
+        parts.sort(key=itemgetter(0))
+        return combined(self.node.op, self.node.dtype, [term for _, term in parts])
+
+    def _fire(self, number: int, term: UOp) -> bool:
+        """Applies the first rule that fires on this term and terms before it."""
+        for position, rule in enumerate(self.rules):
+            for plan in rule.pattern.plans:
+                for values in rule.pattern.alone(plan.first, term):
+                    if self._apply(position, rule, plan, number, values):
+                        return True
+        return False
+
+    def _apply(self, position: int, rule: TermRule, plan: Plan, number: int, values: Values) -> bool:
+        for used, found in joined(plan, number, values, lambda step, key: self._candidates(position, step, key)):
+            made = rule.function(self.node, self.context, *[found[at] for at in plan.result])
+            if made is not None and self._replace(used, made, rule.id):
+                return True
+        return False
+
+    def _replace(self, used: tuple[int, ...], made: tuple[UOp, ...], rule: str) -> bool:
+        """Puts the made terms where the first of those used stood; False if they are the same."""
+        before = tuple([term for number in sorted(used) if (term := self.terms[number]) is not None])
+        if len(before) == len(made) and all(before.count(term) == made.count(term) for term in made):
+            return False
+        if any(term.dtype is not self.node.dtype for term in made):
+            raise RewriteError(f"rule {rule} put a term of another type into a chain of {self.node.dtype}: {made!r}")
+        self.fired(rule, before[0])
+        whole = self.result() if self.steps is not None else self.node
+        place = min(self.places[number] for number in used)
+        for number in used:
+            self.terms[number] = None
+        self.new += [(term, place) for term in made]
+        self.changed = True
+        if self.steps is not None:
+            self.steps.append((rule, whole, self.result()))
+        return True
+
+    # --- the terms that wait for partners ----------------------------------------------------------------------------
+
+    def _enter(self, number: int, term: UOp) -> None:
+        """Makes a term known to the rules that name several."""
+        for position, rule in enumerate(self.rules):
+            pattern = rule.pattern
+            for step in pattern.steps:
+                for values in pattern.alone(step.position, term):
+                    index = self.indexes.setdefault((position, step), {})
+                    index.setdefault(tuple([values[at] for at in step.keys]), []).append((number, values))
+
+    def _candidates(self, position: int, step: Step, key: Values) -> Sequence[Candidate]:
+        """The terms that fit; those that a rule has taken are forgotten on the way."""
+        index = self.indexes.get((position, step))
+        found = index.get(key) if index is not None else None
+        if found is None:
+            return ()
+        if any(self.terms[number] is None for number, _ in found):
+            found[:] = [candidate for candidate in found if self.terms[candidate[0]] is not None]
+        return tuple(found)
