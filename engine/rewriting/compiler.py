@@ -87,9 +87,9 @@ def _compile_instance(rule: Rule, instance: Instance, texts: list[str]) -> list[
         chain = instance.left
         assert isinstance(chain, Chain)
         writer = Writer(f"rule_{len(texts)}", rule, instance)
-        pattern = writer.chain_function(chain, made)
+        terms = writer.chain_function(chain, made)
         texts += writer.texts
-        return [Row(rule.id, chain.op.name, (), on, writer.name, RowKind.TERMS, pattern)]
+        return [Row(rule.id, chain.op.name, (), on, writer.name, RowKind.TERMS, terms)]
     rows = []
     for pattern in [instance.left] if rule.ordered else variants(instance.left):
         writer = Writer(f"rule_{len(texts)}", rule, instance)

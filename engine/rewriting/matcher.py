@@ -8,7 +8,8 @@ rule can match costs two dictionary look-ups. The rules on chains stand apart, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from .. import ops
 from ..dtypes import DType
@@ -82,7 +83,7 @@ class Matcher:
         rows = [row for row in self._chains.get(op, ()) if admits(row.on, dtype, flags)]
         if not rows or not may_chain(op, dtype, flags):
             return None
-        functions = self._functions
+        functions: Mapping[str, Any] = self._functions
         return ChainRules(
             tuple(
                 TermRule(row.rule, functions[row.pattern], functions[row.function])
