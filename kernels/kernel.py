@@ -14,8 +14,8 @@ from ..engine import dtypes, ops
 from ..engine.dtypes import DType, Scalar
 from ..engine.errors import GraphError, KernelError
 from ..engine.ops import Op
-from .sizes import Dim, Size, bounds, variables
-from .view import Views
+from .sizes import Dim, Size, bounds, product, variables
+from .view import View, Views
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +186,8 @@ def _check(node: Node, number: int, types: list[DType], shapes: list[tuple[Dim, 
     match node:
         case Load() | Const():
             shape = _check_views(node.views)
+            if isinstance(node, Load):
+                _check_reach(node)
             return (dtypes.float32 if isinstance(node, Load) and node.image else node.dtype), shape
         case Store():
             _check_source(node.src, number)
@@ -195,6 +197,7 @@ def _check(node: Node, number: int, types: list[DType], shapes: list[tuple[Dim, 
             held = dtypes.float32 if node.image else node.dtype
             if types[node.src] is not held:
                 raise KernelError(f"stores a {types[node.src]} in a buffer of {held}; put a cast before it")
+            _check_reach(node)
             return dtypes.void, shape
         case Reduce():
             _check_source(node.src, number)
@@ -234,6 +237,25 @@ def _check_views(views: Views) -> tuple[Dim, ...]:
     return views[-1].shape
 
 
+def _check_reach(node: Load | Store) -> None:
+    """No view leaves what it looks at: the buffer, or the shape of the view before it. Symbolic views are not known."""
+    room: Dim | None = None
+    if node.image is not None:
+        if min(node.image) < 1:
+            raise KernelError(f"an image of {node.image[0]} by {node.image[1]} texels has no element")
+        room = node.image[0] * node.image[1] * 4
+    for number, view in enumerate(node.views):
+        low, end = lowest(view), reach(view)
+        if low is not None and low < 0:
+            raise KernelError(f"views[{number}] reaches element {low}, before the first: {_MEND}")
+        if end is not None and isinstance(room, int) and end > room:
+            raise KernelError(f"views[{number}] reaches element {end - 1} of {room}: {_MEND}")
+        room = product(view.shape)
+
+
+_MEND = "mend its offset or strides, or mask what lies outside"
+
+
 def _check_buffers(nodes: tuple[Node, ...]) -> None:
     held: dict[int, DType] = {}
     ranks = {len(node.views[-1].shape) for node in nodes if isinstance(node, Load | Const | Store)}
@@ -247,15 +269,14 @@ def _check_buffers(nodes: tuple[Node, ...]) -> None:
         raise KernelError(f"buffers are numbered 0, 1, 2, …; there is none with number {min(missing)}")
 
 
-def reach(views: Views) -> int | None:
-    """One more than the highest element that the views can touch; None where that is symbolic."""
-    first = views[0]
-    dims = [*first.shape, *first.strides, first.offset, *(b for pair in first.mask or () for b in pair)]
+def reach(view: View) -> int | None:
+    """One more than the highest element that a view touches where it is valid; None where that is symbolic."""
+    dims = [*view.shape, *view.strides, view.offset, *(b for pair in view.mask or () for b in pair)]
     if any(isinstance(dim, Size) for dim in dims):
         return None
-    top = first.offset
-    for axis, (size, stride) in enumerate(zip(first.shape, first.strides, strict=True)):
-        low, high = first.mask[axis] if first.mask is not None else (0, size)
+    top = view.offset
+    for axis, (size, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+        low, high = view.mask[axis] if view.mask is not None else (0, size)
         if isinstance(low, int) and isinstance(high, int) and high <= low:
             return 0
         first_place, last_place = low * stride, (high - 1) * stride
@@ -265,13 +286,20 @@ def reach(views: Views) -> int | None:
     return top + 1
 
 
+def lowest(view: View) -> int | None:
+    """The lowest element that a view touches where it is valid, 0 if it touches none; None where that is symbolic."""
+    backwards = View(view.shape, tuple(-stride for stride in view.strides), -view.offset, view.mask)
+    end = reach(backwards)
+    return None if end is None else min(1 - end, 0)
+
+
 def _derive_arguments(nodes: tuple[Node, ...]) -> tuple[Argument, ...]:
     sizes: dict[int, int | None] = {}
     types: dict[int, DType] = {}
     written: set[int] = set()
     for node in nodes:
         if isinstance(node, Load | Store):
-            size = node.image[0] * node.image[1] * 4 if node.image else reach(node.views)
+            size = node.image[0] * node.image[1] * 4 if node.image else reach(node.views[0])
             before = sizes.get(node.buffer, 0)
             sizes[node.buffer] = None if size is None or before is None else max(size, before)
             types[node.buffer] = node.dtype

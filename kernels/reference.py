@@ -17,8 +17,9 @@ from ..engine import dtypes, ops
 from ..engine.arrays import Array, apply, from_storage, held_dtype, numpy_dtype, rounded, to_bfloat16, to_storage
 from ..engine.dtypes import DType
 from ..engine.errors import KernelError
-from .kernel import Const, Elementwise, Kernel, Load, Reduce, Store
-from .sizes import Dim, Size, bounds, evaluate
+from .accuracy import Error, agrees, elementwise_error, reduction_error, stored_error
+from .kernel import Argument, Const, Elementwise, Kernel, Load, Reduce, Store
+from .sizes import Size, evaluate
 from .view import View, Views
 
 Values = Mapping[str, int]
@@ -71,64 +72,89 @@ def _contents(dtype: DType, size: int, random: np.random.Generator) -> Array:
 
 def evaluate_kernel(kernel: Kernel, buffers: Sequence[Array], variables: Values | None = None) -> list[Array]:
     """The contents of the written buffers after the kernel, by slot. `buffers` are flat and stay as they are."""
-    values = dict(variables or {})
-    held = [np.array(buffer) for buffer in buffers]
-    nodes: list[npt.NDArray[Any] | None] = []
-    last_use = {source: number for number, node in enumerate(kernel.nodes) for source in _sources(node)}
-    with np.errstate(all="ignore"):
-        for number, node in enumerate(kernel.nodes):
-            nodes.append(_node(kernel, number, nodes, buffers, held, values))
-            for source in _sources(node):
-                if last_use[source] == number:
-                    nodes[source] = None
-    return [held[argument.slot] for argument in kernel.outputs]
+    evaluation = _Evaluation(kernel, buffers, dict(variables or {}), bounded=False)
+    return [evaluation.held[argument.slot] for argument in kernel.outputs]
+
+
+def evaluate_with_errors(
+    kernel: Kernel, buffers: Sequence[Array], variables: Values | None = None
+) -> list[tuple[Array, Error]]:
+    """As `evaluate_kernel`, and for each element how far a right result may be from it (None: not at all)."""
+    evaluation = _Evaluation(kernel, buffers, dict(variables or {}), bounded=True)
+    return [(evaluation.held[argument.slot], evaluation.errors.get(argument.slot)) for argument in kernel.outputs]
+
+
+class _Evaluation:
+    """One run over the nodes in order, whole arrays at a time; a value is dropped after its last use."""
+
+    def __init__(self, kernel: Kernel, buffers: Sequence[Array], variables: Values, *, bounded: bool) -> None:
+        self.kernel, self.buffers, self.variables, self.bounded = kernel, buffers, variables, bounded
+        self.held = [np.array(buffer) for buffer in buffers]
+        self.errors: dict[int, Error] = {}  # of the written buffers
+        self.done: list[tuple[npt.NDArray[Any], Error]] = []
+        nothing: tuple[npt.NDArray[Any], Error] = (np.zeros(()), None)
+        last_use = {source: number for number, node in enumerate(kernel.nodes) for source in _sources(node)}
+        with np.errstate(all="ignore"):
+            for number, node in enumerate(kernel.nodes):
+                self.done.append(self._node(number))
+                for source in _sources(node):
+                    if last_use[source] == number:
+                        self.done[source] = nothing
+
+    def _node(self, number: int) -> tuple[npt.NDArray[Any], Error]:
+        node, dtype = self.kernel.nodes[number], self.kernel.types[number]
+        match node:
+            case Load():
+                return self._load(number, node), None
+            case Const():
+                _, valid = _positions(node.views, self.variables)
+                constant = evaluate(node.value, self.variables) if isinstance(node.value, Size) else node.value
+                held = held_dtype(node.dtype)
+                return np.where(valid, np.array(constant).astype(held), np.zeros((), held)), None
+            case Reduce():
+                value, error = self.done[node.src]
+                result = _reduced(node, value, dtype)
+                bound = reduction_error(node.op, dtype, value, error, node.axes, result) if self.bounded else None
+                return result, bound
+            case Elementwise():
+                source = self.kernel.types[node.src[-1]]
+                operands, errors = zip(*(self.done[one] for one in node.src), strict=True)
+                result = apply(node.op, source, dtype, operands)
+                return result, (
+                    elementwise_error(node.op, source, dtype, operands, errors, result) if self.bounded else None
+                )
+            case Store():
+                return self._store(number, node)
+
+    def _load(self, number: int, node: Load) -> npt.NDArray[Any]:
+        position, valid = _positions(node.views, self.variables)
+        data = self.buffers[node.buffer]
+        flat = np.where(valid, position, 0)
+        _check_reach(number, node, flat, data.size if valid.any() else 1)
+        taken = from_storage(data, node.dtype)[flat] if data.size else np.zeros(flat.shape, numpy_dtype(node.dtype))
+        result = np.where(valid, taken, np.zeros((), taken.dtype))
+        return result.astype(np.float32) if node.image else result
+
+    def _store(self, number: int, node: Store) -> tuple[npt.NDArray[Any], Error]:
+        source, error = self.done[node.src]
+        position, valid = _positions(node.views, self.variables)
+        value = np.broadcast_to(source, position.shape)
+        buffer = self.held[node.buffer]
+        _check_reach(number, node, position[valid], buffer.size)
+        buffer[position[valid]] = to_storage(value[valid], node.dtype)
+        error = stored_error(node.dtype, source, error)
+        if self.bounded and (error is not None or self.errors.get(node.buffer) is not None):
+            of_buffer = self.errors.get(node.buffer)
+            bound = np.zeros(buffer.size) if of_buffer is None else of_buffer
+            bound[position[valid]] = np.broadcast_to(0.0 if error is None else error, position.shape)[valid]
+            self.errors[node.buffer] = bound
+        return value, None
 
 
 def _sources(node: object) -> tuple[int, ...]:
     if isinstance(node, Elementwise):
         return node.src
     return (node.src,) if isinstance(node, Reduce | Store) else ()
-
-
-def _node(
-    kernel: Kernel,
-    number: int,
-    done: list[npt.NDArray[Any] | None],
-    buffers: Sequence[Array],
-    held: list[Array],
-    values: Values,
-) -> npt.NDArray[Any] | None:
-    node = kernel.nodes[number]
-    match node:
-        case Load():
-            position, valid = _positions(node.views, values)
-            data = buffers[node.buffer]
-            flat = np.where(valid, position, 0)
-            _check_reach(number, node, flat, data.size if valid.any() else 1)
-            taken = from_storage(data, node.dtype)[flat] if data.size else np.zeros(flat.shape, numpy_dtype(node.dtype))
-            result = np.where(valid, taken, np.zeros((), taken.dtype))
-            return result.astype(np.float32) if node.image else result
-        case Const():
-            _, valid = _positions(node.views, values)
-            constant = evaluate(node.value, values) if isinstance(node.value, Size) else node.value
-            dtype = held_dtype(node.dtype)
-            return np.where(valid, np.array(constant).astype(dtype), np.zeros((), dtype))
-        case Reduce():
-            source = done[node.src]
-            assert source is not None
-            return _reduced(node, source, kernel.types[number])
-        case Elementwise():
-            operands = [done[source] for source in node.src]
-            source_type = kernel.types[node.src[-1]]
-            return apply(node.op, source_type, kernel.types[number], [o for o in operands if o is not None])
-        case Store():
-            source = done[node.src]
-            assert source is not None
-            position, valid = _positions(node.views, values)
-            value = np.broadcast_to(source, position.shape)
-            _check_reach(number, node, position[valid], held[node.buffer].size)
-            held[node.buffer][position[valid]] = to_storage(value[valid], node.dtype)
-            return None
 
 
 def _check_reach(number: int, node: Load | Store, position: Integers, size: int) -> None:
@@ -196,74 +222,24 @@ def _start(node: Reduce, dtype: DType) -> int | float:
 
 def differences(kernel: Kernel, before: Sequence[Array], after: Sequence[Array], variables: Values) -> Iterator[str]:
     """What each wrong output has instead, given all buffers by slot before and after the kernel ran."""
-    for number, (argument, wanted) in enumerate(
-        zip(kernel.outputs, evaluate_kernel(kernel, before, variables), strict=True)
-    ):
-        problem = mismatch(kernel, number, after[argument.slot], wanted)
+    expected = evaluate_with_errors(kernel, before, variables)
+    for argument, (wanted, error) in zip(kernel.outputs, expected, strict=True):
+        problem = mismatch(argument, after[argument.slot], wanted, error)
         if problem is not None:
             yield problem
 
 
-def mismatch(kernel: Kernel, output: int, got: Array, expected: Array) -> str | None:
-    """What is wrong with output number `output`: None if it agrees within rounding, NaN equal to NaN.
-
-    Floats may differ by a few units in the last place, more for long reductions; an integer that was cast from a
-    computed float by one.
-    """
-    argument = kernel.outputs[output]
+def mismatch(argument: Argument, got: Array, expected: Array, error: Error) -> str | None:
+    """What is wrong with an output: None if each element is within its error, NaN equal to NaN."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{argument.name}: {got.dtype}{got.shape} instead of {expected.dtype}{expected.shape}"
+    a, b = from_storage(got, argument.dtype), from_storage(expected, argument.dtype)
     with np.errstate(all="ignore"):
-        wrong = ~_agree(kernel, output, got, expected)
+        wrong = ~agrees(argument.dtype, a, b, error)
     if not wrong.any():
         return None
-    at = int(np.argmax(wrong.reshape(-1)))
-    count = int(wrong.sum())
+    at = int(np.argmax(wrong))
+    allowed = "" if error is None else f" and may be off by {error[at]:.3g}"
     return (
-        f"{argument.name}[{at}] is {got.reshape(-1)[at]}, NumPy has {expected.reshape(-1)[at]} "
-        f"({count} of {wrong.size} elements differ)"
+        f"{argument.name}[{at}] is {a[at]}, NumPy has {b[at]}{allowed} ({wrong.sum()} of {wrong.size} elements differ)"
     )
-
-
-EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-
-
-def _agree(kernel: Kernel, output: int, got: Array, expected: Array) -> npt.NDArray[np.bool_]:
-    dtype = kernel.outputs[output].dtype
-    if not dtype.is_float:
-        exact = got == expected
-        if dtype is dtypes.bool_ or not _truncates(kernel, kernel.outputs[output].slot):
-            return np.asarray(exact)
-        return np.asarray(exact | (np.abs(got.astype(np.float64) - expected.astype(np.float64)) <= 1))
-    a, b = (from_storage(x, dtype).astype(np.float64) for x in (got, expected))
-    steps = 1
-    for node in kernel.nodes:
-        if isinstance(node, Reduce):
-            before = kernel.shapes[node.src]
-            steps = max(steps, math.prod(_upper(before[axis]) for axis in node.axes))
-    types = {t.name for t in kernel.types if t.is_float} | {dtype.name}
-    epsilon = max(EPSILON[name] for name in types) * (16 + 2 * math.sqrt(steps))
-    finite = np.abs(b[np.isfinite(b)])
-    scale = float(finite.max()) if finite.size else 1.0
-    close = np.isfinite(b) & (np.abs(a - b) <= epsilon * (np.abs(b) + min(scale, 1e30) * 0.25 + 1e-30))
-    return np.asarray(close | (a == b) | (np.isnan(a) & np.isnan(b)))
-
-
-def _truncates(kernel: Kernel, slot: int) -> bool:
-    """Whether what is stored in a buffer comes from a cast of a float to an integer; a comparison does not count."""
-    pending = [node.src for node in kernel.stores if node.buffer == slot]
-    seen = set(pending)
-    while pending:
-        number = pending.pop()
-        node = kernel.nodes[number]
-        if isinstance(node, Elementwise) and node.op is ops.CAST and kernel.types[node.src[0]].is_float:
-            return True
-        if kernel.types[number].is_int:
-            new = set(_sources(node)) - seen
-            seen |= new
-            pending += sorted(new)
-    return False
-
-
-def _upper(size: Dim) -> int:
-    return bounds(size)[1]

@@ -23,7 +23,6 @@ from rulewright.kernels.reference import (
     evaluate_kernel,
     iteration_points,
     make_buffers,
-    mismatch,
 )
 from rulewright.kernels.sizes import Dim, var
 from rulewright.kernels.view import View, contiguous
@@ -263,55 +262,3 @@ def test_made_buffers_are_reproducible_and_of_the_buffers_type(dtype: DType) -> 
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not np.array_equal(first[1], other[1])
     assert not np.array_equal(first[0], first[1])
-
-
-# --- comparison ------------------------------------------------------------------------------------------------------
-
-
-def copies(dtype: DType, length: int) -> Kernel:
-    row = (contiguous((length,)),)
-    return Kernel((Load(1, dtype, row), Store(0, dtype, row, 0)))
-
-
-def test_nan_equals_nan_and_infinity_itself_only() -> None:
-    kernel = copies(dtypes.float32, 3)
-    expected = np.array([math.nan, math.inf, 1.0], np.float32)
-    assert mismatch(kernel, 0, expected.copy(), expected) is None
-    assert mismatch(kernel, 0, np.array([math.nan, -math.inf, 1.0], np.float32), expected) is not None
-    assert mismatch(kernel, 0, np.array([0.0, math.inf, 1.0], np.float32), expected) is not None
-    assert mismatch(kernel, 0, np.array([math.nan, math.inf, math.nan], np.float32), expected) is not None
-
-
-@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.float32, dtypes.float64], ids=str)
-def test_the_last_place_may_differ_and_more_may_not(dtype: DType) -> None:
-    expected = np.array([1.0, 1.5], numpy_dtype(dtype))
-    near = np.nextafter(expected, np.array(2.0, expected.dtype))
-    assert mismatch(copies(dtype, 2), 0, near, expected) is None
-    far = expected * np.array(1.05, expected.dtype)
-    assert mismatch(copies(dtype, 2), 0, far, expected) is not None
-
-
-def test_the_message_says_where_what_and_how_many() -> None:
-    expected = np.array([1, 2, 3, 4], np.int32)
-    message = mismatch(copies(dtypes.int32, 4), 0, np.array([1, 9, 3, 8], np.int32), expected)
-    assert message == "data0[1] is 9, NumPy has 2 (2 of 4 elements differ)"
-
-
-def test_another_shape_or_type_is_a_mismatch() -> None:
-    expected = np.zeros(4, np.int32)
-    kernel = copies(dtypes.int32, 4)
-    assert "int32(3,) instead of int32(4,)" in (mismatch(kernel, 0, np.zeros(3, np.int32), expected) or "")
-    assert "int64(4,) instead of int32(4,)" in (mismatch(kernel, 0, np.zeros(4, np.int64), expected) or "")
-
-
-def test_only_an_integer_cast_from_a_float_may_be_off_by_one() -> None:
-    row = (contiguous((2,)),)
-    floats: tuple[Node, ...] = (Load(1, dtypes.float32, row),)
-    cast = Kernel((*floats, Elementwise(ops.CAST, (0,), dtypes.int32), Store(0, dtypes.int32, row, 1)))
-    compare: tuple[Node, ...] = (*floats, Elementwise(ops.LT, (0, 0)), Elementwise(ops.CAST, (1,), dtypes.int32))
-    compared = Kernel((*compare, Store(0, dtypes.int32, row, 2)))
-    expected, near, far = (np.array([5, value], np.int32) for value in (7, 8, 9))
-    assert mismatch(cast, 0, near, expected) is None
-    assert mismatch(cast, 0, far, expected) is not None
-    assert mismatch(compared, 0, near, expected) is not None
-    assert mismatch(copies(dtypes.int32, 2), 0, near, expected) is not None

@@ -132,7 +132,7 @@ def test_the_reference_stores_only_where_the_views_are_valid(view: View) -> None
 @given(strided())
 def test_reach_is_one_more_than_the_highest_element(view: View) -> None:
     touched = [one for at in tuples(view) if (one := element((view,), at)) is not None]
-    assert reach((view,)) == max(touched, default=-1) + 1
+    assert reach(view) == max(touched, default=-1) + 1
 
 
 @given(st.lists(st.integers(0, 5), max_size=4))
