@@ -131,6 +131,10 @@ def compile_kernel(
     flags. `after_stage(name, graph)` sees the graph after lowering and after each stage of the rules.
     Raises KernelError, RewriteError, RenderError or DeviceError.
     """
+    if not isinstance(kernel, Kernel):
+        raise KernelError(f"compile needs a kernel, got {kernel!r}; make one with rulewright.kernel(…)")
+    if math not in MATH_MODES:
+        raise KernelError(f"math is one of {', '.join(MATH_MODES)}, got {math!r}")
     runtime = devices.get(device)
     options = _schedule(kernel, schedule, runtime)
     linear, trace = generate(kernel, runtime, options, math, rules, after_stage)
@@ -167,6 +171,8 @@ def _with_all_buffers(kernel: Kernel, linear: LinearKernel) -> LinearKernel:
 
 def _schedule(kernel: Kernel, schedule: str | Iterable[Option], runtime: Runtime) -> Schedule:
     if not isinstance(schedule, str):
+        if not isinstance(schedule, list | tuple) or not all(isinstance(option, Option) for option in schedule):
+            raise KernelError(f"a schedule is `default`, `none`, options or their text, got {schedule!r}")
         return tuple(schedule)
     if schedule == "default":
         return default_schedule(kernel, runtime.renderer.target, devices.default_threads())

@@ -134,7 +134,7 @@ def _carried(
     rule = _ARITHMETIC.get(op)
     if rule is None or (op in _FLOAT_ONLY and not source.is_float):
         return np.where(_any(e) > 0, np.inf, 0.0)
-    return rule(x, e)
+    return np.asarray(rule(x, e))
 
 
 def _any(errors: Sequence[Values]) -> Values:
@@ -148,7 +148,7 @@ def _cast(source: DType, dtype: DType, x: Values, e: Values) -> Values:
     if dtype is dtypes.bool_:
         return np.where(np.abs(x) <= e, e > 0, 0.0)
     if source.is_float and not dtype.is_float:
-        return np.trunc(x + e) - np.trunc(x - e)
+        return np.asarray(np.trunc(x + e) - np.trunc(x - e))
     if not dtype.is_float:
         fits = (x - e >= dtype.lowest) & (x + e <= dtype.highest)
         return np.where(fits | (e == 0), e, np.inf)

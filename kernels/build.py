@@ -18,9 +18,10 @@ def kernel(outputs: Tensor | Sequence[Tensor], names: Sequence[str] | None = Non
     `names` name the outputs; by default `out`, or `out0`, `out1`, … The inputs keep theirs.
     Raises KernelError if the outputs do not fit together or an input has two meanings.
     """
-    tensors = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    if not tensors or not all(isinstance(one, Tensor) for one in tensors):
-        raise KernelError("kernel needs a tensor, or several")
+    given = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    tensors = [one for one in given if isinstance(one, Tensor)]
+    if not tensors or len(tensors) < len(given):
+        raise KernelError(f"kernel needs a tensor, or a list of them, got {outputs!r}")
     labels = list(names) if names else ["out"] if len(tensors) == 1 else [f"out{n}" for n in range(len(tensors))]
     if len(labels) != len(tensors) or len(set(labels)) != len(labels):
         raise KernelError(f"{len(tensors)} outputs need as many different names, got {', '.join(labels)}")

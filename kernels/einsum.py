@@ -14,6 +14,8 @@ def einsum(formula: str, *operands: Tensor) -> Tensor:
 
     Raises KernelError for letters that do not fit the operands.
     """
+    if not isinstance(formula, str):
+        raise KernelError(f"einsum needs a formula such as 'ij,jk->ik', got {formula!r}")
     left, arrow, result = formula.replace(" ", "").partition("->")
     terms = left.split(",")
     if not all(isinstance(operand, Tensor) for operand in operands):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 from ..engine import dtypes, ops
+from ..engine.errors import KernelError
 from .tensor import Operand, Tensor, apply, where
 
 
 def _float(x: Tensor) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise KernelError(f"this function takes a tensor, got {x!r}; make inputs with tensor(name, shape, dtype)")
     if x.dtype.is_float:
         return x
     return x.cast(dtypes.float64 if x.dtype.bits == 64 else dtypes.float32)

@@ -21,7 +21,7 @@ from ..engine.ops import Op
 from . import movement
 from .detaching import detached, full_shape, reduces
 from .expression import Expression, Leaf, Mapped, Reduced, broadcast_shapes, move, padded
-from .sizes import Dim
+from .sizes import Dim, Size
 from .view import View, contiguous
 
 Shape = tuple[Dim, ...]
@@ -189,8 +189,10 @@ class Tensor:
         sizes = [self.shape[number] for number in self._axis_numbers(axis)]
         if any(not isinstance(size, int) for size in sizes):
             raise KernelError("mean over a symbolic axis: divide the sum by the size yourself")
-        value = self if self.dtype.is_float else self.cast("float32")
-        return value.sum(axis, keepdims) / math.prod(size for size in sizes if isinstance(size, int))
+        narrow = self.dtype.is_float and self.dtype.bits < 32  # their sum may overflow before it is divided
+        value = self if self.dtype.is_float and not narrow else self.cast("float32")
+        mean = value.sum(axis, keepdims) / math.prod(size for size in sizes if isinstance(size, int))
+        return mean.cast(self.dtype) if narrow else mean
 
     def _reduce(self, op: Op, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor:
         numbers = self._axis_numbers(axis)
@@ -205,12 +207,15 @@ class Tensor:
     def _axis_numbers(self, axis: int | Sequence[int] | None) -> list[int]:
         if axis is None:
             return list(range(self.ndim))
-        numbers = [self._axis(a) for a in ([axis] if isinstance(axis, int) else axis)]
+        numbers = [self._axis(a) for a in (axis if isinstance(axis, list | tuple) else [axis])]
         if len(set(numbers)) != len(numbers):
             raise KernelError(f"an axis stands twice in {axis}")
         return numbers
 
-    def _axis(self, axis: int) -> int:
+    def _axis(self, axis: object) -> int:
+        if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+            raise KernelError(f"an axis is a whole number, got {axis!r}")
+        axis = int(axis)
         if not -self.ndim <= axis < self.ndim:
             raise KernelError(f"axis {axis} is out of bounds for a tensor of {self.ndim} dimensions")
         return axis % self.ndim
@@ -283,7 +288,7 @@ class Tensor:
 
     def pad(self, widths: Sequence[tuple[int, int]]) -> Tensor:
         """Zeros around: for each axis how many before and behind."""
-        if len(widths) != self.ndim or any(before < 0 or behind < 0 for before, behind in widths):
+        if not _are_pairs(widths, self.ndim) or any(before < 0 or behind < 0 for before, behind in widths):
             raise KernelError(f"pad needs {self.ndim} pairs of numbers that are not negative, got {widths}")
         result = self
         for axis, (before, behind) in enumerate(widths):
@@ -296,6 +301,8 @@ class Tensor:
 
     def shrink(self, bounds: Sequence[tuple[int, int]]) -> Tensor:
         """For each axis the half-open interval to keep."""
+        if not _are_pairs(bounds, self.ndim):
+            raise KernelError(f"shrink needs {self.ndim} pairs of whole numbers, got {bounds}")
         return self[tuple(slice(low, high) for low, high in bounds)]
 
     def flip(self, *axes: int) -> Tensor:
@@ -333,13 +340,24 @@ def tensor(name: str, shape: Sequence[Dim], dtype: str | DType = "float32") -> T
 
     Raises KernelError for a name that is no identifier, a negative size or an unknown type.
     """
-    if not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier():
         raise KernelError(f"{name!r} cannot name an input; use letters, digits and _")
-    sizes = tuple(int(size) if isinstance(size, np.integer) else size for size in shape)
-    if any(isinstance(size, int) and size < 0 for size in sizes):
-        raise KernelError(f"{name}: the shape {sizes} has a negative size")
+    sizes = _sizes(name, shape)
     leaf = Leaf(sizes, named_type(dtype), (contiguous(sizes),), name, sizes, None)
     return Tensor(leaf, tuple(range(len(sizes))), sizes)
+
+
+def _sizes(name: str, shape: Sequence[Dim]) -> Shape:
+    """The shape of an input; NumPy's integers become Python's."""
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
+        raise KernelError(f"{name}: the shape must be a tuple of sizes, such as (64, 32), got {shape!r}")
+    sizes = tuple(int(size) if isinstance(size, np.integer) else size for size in shape)
+    for size in sizes:
+        if not isinstance(size, int | Size) or isinstance(size, bool):
+            raise KernelError(f"{name}: a size must be a whole number or made by var(…), got {size!r}")
+        if isinstance(size, int) and size < 0:
+            raise KernelError(f"{name}: the shape {sizes} has a negative size")
+    return sizes
 
 
 def constant(value: Scalar, dtype: str | DType) -> Tensor:
@@ -412,8 +430,11 @@ def _as_tensor(operand: Operand, dtype: DType) -> Tensor:
         return operand.cast(dtype)
     if not isinstance(operand, bool | int | float | np.generic):
         raise KernelError(f"cannot compute with {type(operand).__name__}; make inputs with tensor(name, shape, dtype)")
+    value = operand.item() if isinstance(operand, np.generic) else operand
+    if dtype.is_int and not dtype.lowest <= value <= dtype.highest:  # as NumPy: a plain number never wraps
+        raise KernelError(f"{value} is no value of {dtype} ({dtype.lowest}..{dtype.highest}); cast the tensor first")
     try:
-        return constant(operand.item() if isinstance(operand, np.generic) else operand, dtype)
+        return constant(value, dtype)
     except (ValueError, OverflowError):
         raise KernelError(f"{operand} is not a value of {dtype}") from None
 
@@ -482,6 +503,16 @@ def _resolve_shape(old: Shape, shape: Sequence[int | Sequence[int]]) -> Shape:
     if math.prod(sizes) != count or any(size < 0 for size in sizes):
         raise KernelError(f"cannot reshape {count} elements of shape {old} into {tuple(sizes)}")
     return tuple(sizes)
+
+
+def _are_pairs(value: object, count: int) -> bool:
+    """Whether a user's argument is a list of so many pairs of whole numbers."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == count
+        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value)
+        and all(isinstance(number, int | np.integer) for pair in value for number in pair)
+    )
 
 
 def _flipped(expression: Expression, axis: int) -> Expression:

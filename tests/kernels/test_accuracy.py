@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import rulewright as rw
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ def argument(dtype: DType, length: int) -> Argument:
     return Argument(0, "data0", dtype, (length,), written=True)
 
 
-def checked(kernel: rw.Kernel, *inputs: Array) -> tuple[Array, Array]:
+def checked(kernel: rw.Kernel, *inputs: Array) -> tuple[Array, npt.NDArray[np.float64]]:
     """The single float output of a kernel, and its error."""
     outputs = [np.zeros(math.prod(a.shape or ()), numpy_dtype(a.dtype)) for a in kernel.outputs]  # type: ignore[arg-type]
     ((value, error),) = evaluate_with_errors(kernel, [*outputs, *(array.reshape(-1) for array in inputs)])

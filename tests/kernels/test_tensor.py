@@ -107,6 +107,11 @@ def test_small_sums_do_not_wrap_and_half_sums_round_once() -> None:
     np.testing.assert_array_equal(half, h.astype(np.float32).sum(1).astype(np.float16))
 
 
+def test_the_mean_of_halves_does_not_overflow() -> None:
+    assert evaluated((H * 0 + 30000).mean()) == 30000
+    assert H.mean().dtype.name == "float16"
+
+
 def test_softmax_stays_one_kernel_over_two_axes() -> None:
     kernel = rw.kernel(S)
     assert kernel.axis_sizes == (4, 6)
@@ -134,6 +139,11 @@ def test_long_expressions_take_linear_time_and_no_recursion() -> None:
 WRONG_KEY: Any = "a"
 
 
+def anything(value: object) -> Any:
+    """A value that the type checker does not look at."""
+    return value
+
+
 @pytest.mark.parametrize(("make", "problem"), [
     (lambda: X + Y, r"cannot broadcast the shapes \(4, 6\), \(4, 8\)"), (lambda: X.sum(2), "axis 2 is out of bounds"),
     (lambda: X.sum((0, -2)), "stands twice"), (lambda: X[4], "index 4 is out of bounds for axis 0 of size 4"),
@@ -145,6 +155,14 @@ WRONG_KEY: Any = "a"
     (lambda: rw.where(X, X, X), "must be a bool tensor"), (lambda: rw.kernel([X, Y]), "cannot broadcast"),
     (lambda: rw.kernel(X + rw.tensor("x", (4, 1))), "x is used with two types or shapes"),
     (lambda: X.pad([(0, -1), (0, 0)]), "not negative"), (lambda: rw.tensor("9", (2,)), "cannot name an input"),
+    (lambda: rw.tensor(anything(5), (2,)), "5 cannot name an input"), (lambda: rw.tensor("a", anything("xy")), "a tuple of sizes"),
+    (lambda: rw.tensor("a", anything((2.5,))), "a size must be a whole number"), (lambda: X.sum(anything("x")), "an axis is a whole"),
+    (lambda: X.pad(anything(3)), "needs 2 pairs"), (lambda: X.shrink(anything([1, 2])), "needs 2 pairs"),
+    (lambda: J + 300, r"300 is no value of int8 \(-128..127\)"), (lambda: U + -1, r"-1 is no value of uint8 \(0..255\)"),
+    (lambda: rw.exp(anything(5)), "takes a tensor, got 5"), (lambda: rw.einsum(anything(5)), "needs a formula"),
+    (lambda: rw.kernel(anything(5)), "got 5"), (lambda: rw.kernel(anything([X, 5])), "got .*5"),
+    (lambda: rw.compile(anything(X)), "compile needs a kernel"), (lambda: rw.compile(rw.kernel(X), math="x"), "strict, fast"),
+    (lambda: rw.compile(rw.kernel(X), schedule=anything(5)), "a schedule is"),
 ])  # fmt: skip
 def test_mistakes_are_named(make: Callable[[], object], problem: str) -> None:
     with pytest.raises(KernelError, match=problem):

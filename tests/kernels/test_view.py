@@ -13,7 +13,7 @@ from rulewright.engine import dtypes
 from rulewright.engine.errors import KernelError
 from rulewright.engine.interpret import evaluate
 from rulewright.engine.uop import UOp, const
-from rulewright.kernels.kernel import Kernel, Load, Store, reach
+from rulewright.kernels.kernel import Kernel, Load, Store, lowest, reach
 from rulewright.kernels.reference import evaluate_kernel
 from rulewright.kernels.view import View, Views, address, contiguous, row_major
 
@@ -141,11 +141,39 @@ def test_row_major_strides_are_numpys(shape: list[int]) -> None:
         assert row_major(shape) == tuple(stride // 4 for stride in np.zeros(shape, np.int32).strides)
 
 
-@pytest.mark.parametrize("view", [View((4,), (1,), -2), View((4,), (-1,), 1)])
-def test_the_reference_refuses_elements_before_the_buffer(view: View) -> None:
-    kernel = Kernel((Load(1, dtypes.int32, (view,)), Store(0, dtypes.int32, (contiguous((4,)),), 0)))
-    with pytest.raises(KernelError, match=r"nodes\[0\]: element -2 of buffer 1, which has 9"):
-        evaluate_kernel(kernel, [np.zeros(4, np.int32), np.zeros(9, np.int32)])
+@pytest.mark.parametrize(
+    ("views", "problem"),
+    [
+        ((View((4,), (1,), -2),), r"views\[0\] reaches element -2, before the first"),
+        ((View((4,), (-1,), 1),), r"views\[0\] reaches element -2, before the first"),
+        ((contiguous((2, 3)), View((4,), (2,))), r"views\[1\] reaches element 6 of 6"),
+        ((contiguous((2, 3)), View((4,), (1,), -1)), r"views\[1\] reaches element -1, before the first"),
+    ],
+)
+def test_a_view_that_leaves_what_it_looks_at_is_refused(views: Views, problem: str) -> None:
+    with pytest.raises(KernelError, match=r"nodes\[0\]: " + problem):
+        Kernel((Load(1, dtypes.int32, views), Store(0, dtypes.int32, (contiguous((4,)),), 0)))
+    with pytest.raises(KernelError, match=r"nodes\[1\]: " + problem):
+        Kernel((Load(1, dtypes.int32, (contiguous((4,)),)), Store(0, dtypes.int32, views, 0)))
+
+
+def test_a_mask_keeps_a_view_inside() -> None:
+    views = (View((4,), (1,), -2, ((2, 4),)),)
+    kernel = Kernel((Load(1, dtypes.int32, views), Store(0, dtypes.int32, (contiguous((4,)),), 0)))
+    (got,) = evaluate_kernel(kernel, [np.zeros(4, np.int32), np.array([7, 8], np.int32)])
+    assert got.tolist() == [0, 0, 7, 8]
+
+
+def test_an_image_ends_where_its_texels_do() -> None:
+    load = Load(1, dtypes.float32, (contiguous((9,)),), (1, 2))
+    with pytest.raises(KernelError, match="reaches element 8 of 8"):
+        Kernel((load, Store(0, dtypes.float32, (contiguous((9,)),), 0)))
+
+
+@given(strided())
+def test_the_lowest_element_is_known(view: View) -> None:
+    touched = [one for at in tuples(view) if (one := element((view,), at)) is not None]
+    assert lowest(view) == min(0, *touched, 0)
 
 
 def test_the_reference_refuses_elements_after_the_buffer() -> None:
