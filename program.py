@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .engine.errors import KernelError, LaunchError
+from .engine.estimates import Estimates, estimate
 from .engine.linear import BufferParam, LinearKernel
 from .engine.linearize import linearize
 from .engine.rewriting import RuleSet, Trace
@@ -21,7 +22,8 @@ from .kernels.lower import lower
 from .kernels.schedule import Option, Schedule, parse_schedule
 from .kernels.sizes import evaluate
 from .runtimes import devices
-from .runtimes.base import Array, Executable, Runtime, numpy_dtype
+from .runtimes.base import Array, Bound, Executable, Runtime
+from .signature import Signature
 
 DEFAULT_DEVICE = "llvm"
 
@@ -49,9 +51,14 @@ class Program:
     def uops(self) -> tuple[UOp, ...]:
         return self.linear.uops
 
+    def estimates(self, **variables: int) -> Estimates:
+        """The operations and bytes of one launch, for these values of the variables (`engine.estimates`)."""
+        return estimate(self.linear, self.signature.variables(variables))
+
     @cached_property
-    def _slots(self) -> dict[str, Argument]:
-        return {argument.name: argument for argument in self.kernel.arguments}
+    def signature(self) -> Signature:
+        """What a caller passes."""
+        return Signature(self.kernel, self.name)
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         """Runs the kernel. Arrays must have the declared shape and type; variables are passed by name.
@@ -59,62 +66,69 @@ class Program:
         A written buffer that is passed by name gives the starting contents; it is not changed itself.
         Raises LaunchError naming the argument that does not fit.
         """
-        variables = self._variables(named)
-        given = self._given(arrays, named)
-        buffers = [self._buffer(argument, given.get(argument.name), variables) for argument in self.kernel.arguments]
+        variables = self.signature.variables(named)
+        buffers = self.signature.buffers(arrays, named, variables)
         self.executable([buffer.reshape(-1) for buffer in buffers], variables)
         results = tuple(buffers[argument.slot] for argument in self.kernel.outputs)
         return results[0] if len(results) == 1 else results
 
+    def bind(self, *arrays: object, **named: object) -> Launch:
+        """The program with buffers of its own on the device, to be run again and again without passing them.
+
+        Arguments as for a call; the buffers begin as copies of them.
+        """
+        variables = self.signature.variables(named)
+        buffers = [buffer.flatten() for buffer in self.signature.buffers(arrays, named, variables)]
+        return Launch(self, self.executable.bind(buffers, variables), variables)
+
     def run_in_place(self, buffers: list[Array], variables: Mapping[str, int] | None = None) -> None:
-        """Runs on flat contiguous buffers in slot order; the written ones change in place."""
-        self.executable(buffers, dict(variables or {}))
+        """Runs on flat contiguous buffers in slot order; the written ones change in place.
 
-    def _variables(self, named: Mapping[str, object]) -> dict[str, int]:
-        values = {}
-        for name, (low, high) in self.kernel.variables.items():
-            value = named.get(name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise LaunchError(f"{self.name}: pass the variable {name}=… as a whole number in {low}..{high}")
-            if not low <= value <= high:
-                raise LaunchError(f"{self.name}: variable {name} = {value} is outside its bounds {low}..{high}")
-            values[name] = int(value)
-        return values
+        Raises LaunchError naming the buffer that does not fit.
+        """
+        values = self.signature.variables(variables or {})
+        self.signature.check_flat(buffers, values)
+        self.executable(buffers, values)
 
-    def _given(self, arrays: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
-        inputs = [argument.name for argument in self.kernel.inputs]
-        if len(arrays) > len(inputs):
-            raise LaunchError(f"{self.name} takes {len(inputs)} inputs ({', '.join(inputs)}), got {len(arrays)}")
-        given: dict[str, object] = dict(zip(inputs, arrays, strict=False))
-        for name, value in named.items():
-            if name in self.kernel.variables:
-                continue
-            if name not in self._slots:
-                raise LaunchError(f"{self.name} has no argument {name}; it has {', '.join(self._slots)}")
-            if name in given:
-                raise LaunchError(f"{self.name}: {name} was passed twice")
-            given[name] = value
-        missing = [name for name in inputs if name not in given]
-        if missing:
-            raise LaunchError(f"{self.name}: missing input {', '.join(missing)}")
-        return given
 
-    def _buffer(self, argument: Argument, value: object, variables: Mapping[str, int]) -> Array:
-        """A contiguous array for one argument; outputs are always fresh."""
-        shape = None if argument.shape is None else tuple(evaluate(size, variables) for size in argument.shape)
-        dtype = numpy_dtype(argument.dtype)
-        if value is None:
-            if shape is None:
-                raise LaunchError(f"{self.name}: the size of {argument.name} is symbolic; pass an array for it")
-            return np.zeros(shape, dtype)
-        array = np.asarray(value)
-        if array.dtype != dtype:
+@dataclass(frozen=True)
+class Launch:
+    """A program bound to its buffers. Call it to run; `launch["out"]` is what a buffer holds then.
+
+    On devices that work in the host's memory that is the buffer itself, to be read and changed in place, elsewhere a
+    copy of it; `launch["a"] = array` replaces the contents everywhere.
+    """
+
+    program: Program
+    bound: Bound
+    variables: Mapping[str, int]
+
+    def __call__(self) -> None:
+        """Runs the program on its buffers and waits for it."""
+        self.bound.run()
+
+    def __getitem__(self, name: str) -> Array:
+        argument = self._argument(name)
+        flat = self.bound.read(argument.slot)
+        shape = argument.shape
+        return flat if shape is None else flat.reshape([evaluate(size, self.variables) for size in shape])
+
+    def __setitem__(self, name: str, value: object) -> None:
+        """Replaces what a buffer holds. Raises LaunchError for another size or type."""
+        argument = self._argument(name)
+        array, before = np.asarray(value), self.bound.read(argument.slot)
+        if array.dtype != before.dtype or array.size != before.size:
             raise LaunchError(
-                f"{self.name}: {argument.name} must be {dtype}, got {array.dtype}; convert it with .astype"
+                f"{self.program.name}: {name} holds {before.size} elements of {before.dtype}, "
+                f"got {array.size} of {array.dtype}"
             )
-        if shape is not None and array.shape != shape:
-            raise LaunchError(f"{self.name}: {argument.name} must have the shape {shape}, got {array.shape}")
-        return np.array(array, order="C") if argument.written else np.ascontiguousarray(array)
+        self.bound.write(argument.slot, array.reshape(-1))
+
+    def _argument(self, name: str) -> Argument:
+        parameters = self.program.signature.parameters
+        if name not in parameters:
+            raise LaunchError(f"{self.program.name} has no argument {name}; it has {', '.join(parameters)}")
+        return parameters[name].argument
 
 
 def compile_kernel(

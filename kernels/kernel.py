@@ -6,7 +6,7 @@ inferred and checked here, so that everything after it can rely on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -144,6 +144,22 @@ class Kernel:
             if isinstance(node, Const) and isinstance(node.value, Size):
                 _note_variables(node.value, found)
         return dict(sorted(found.items()))
+
+    def reached(self, slot: int, values: Mapping[str, int]) -> int:
+        """How many elements buffer `slot` needs for these values of the variables.
+
+        Raises KernelError if a view reaches an element before the first.
+        """
+        most = 0
+        for number, node in enumerate(self.nodes):
+            if isinstance(node, Load | Store) and node.buffer == slot:
+                view = node.views[0].bound(values)
+                low, end = lowest(view), reach(view)
+                assert low is not None and end is not None
+                if low < 0:
+                    raise KernelError(f"nodes[{number}]: with {dict(values)} views[0] reaches element {low}: {_MEND}")
+                most = max(most, end)
+        return most
 
     @cached_property
     def name(self) -> str:

@@ -7,12 +7,12 @@ before it, and so on down to the first; the access is valid where all of them ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..engine import dtypes, ops
 from ..engine.uop import UOp, const, make
-from .sizes import Dim, product, to_uop
+from .sizes import Dim, evaluate, product, to_uop
 
 Mask = tuple[tuple[Dim, Dim], ...]
 
@@ -25,6 +25,13 @@ class View:
     strides: tuple[Dim, ...]
     offset: Dim = 0
     mask: Mask | None = None
+
+    def bound(self, values: Mapping[str, int]) -> View:
+        """The view with its symbolic sizes replaced by what they are for these values of the variables."""
+        mask = None if self.mask is None else tuple((evaluate(a, values), evaluate(b, values)) for a, b in self.mask)
+        shape = tuple(evaluate(size, values) for size in self.shape)
+        strides = tuple(evaluate(stride, values) for stride in self.strides)
+        return View(shape, strides, evaluate(self.offset, values), mask)
 
 
 Views = tuple[View, ...]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
-from functools import partial
 
 from ..engine.linear import LinearKernel
 from ..renderers.c import CONTRACT_FLAGS, FLAGS, CRenderer
 from ..renderers.dialect import may_contract
 from . import compiler
-from .base import Array
 from .compiler import Compiler
-from .threads import run_threads
+from .native import NativeKernel
 
 _HALF = """int works(double tiny) {
   _Float16 one = tiny * 2048, a = tiny, b = (long long)(tiny * 4096);
@@ -43,31 +40,10 @@ class CRuntime:
     def description(self) -> str:
         return self._compiler.version
 
-    def build(self, kernel: LinearKernel, source: str) -> CKernel:
+    def build(self, kernel: LinearKernel, source: str) -> NativeKernel:
         """Compiles, or takes what an earlier process compiled. Raises DeviceError with the compiler's message."""
         path = self._compiler.shared_object(source, CONTRACT_FLAGS if may_contract(kernel) else FLAGS)
-        return CKernel(ctypes.CDLL(str(path)), self.renderer.function_name(kernel), kernel)
-
-
-class CKernel:
-    """A compiled kernel. The library stays loaded as long as this object lives."""
-
-    def __init__(self, library: ctypes.CDLL, function: str, kernel: LinearKernel) -> None:
-        self._function = library[function]
-        self._function.restype = None
-        self._variables = [variable.name for variable in kernel.variables]
-        self._threads = kernel.threads
-
-    def __call__(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
-        arguments: list[ctypes.c_void_p | ctypes.c_int32] = [ctypes.c_void_p(b.ctypes.data) for b in buffers]
-        arguments += [ctypes.c_int32(variables[name]) for name in self._variables]
-        if self._threads > 1:
-            run_threads(partial(_run_one, self._function, arguments), self._threads)
-        else:
-            self._function(*arguments)
-
-
-def _run_one(
-    function: ctypes._NamedFuncPointer, arguments: list[ctypes.c_void_p | ctypes.c_int32], thread: int
-) -> None:
-    function(*arguments, ctypes.c_int32(thread))
+        library = ctypes.CDLL(str(path))
+        address = ctypes.cast(library[self.renderer.function_name(kernel)], ctypes.c_void_p).value
+        assert address is not None
+        return NativeKernel(address, kernel, library)

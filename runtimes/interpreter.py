@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from ..engine.linear import LinearKernel
 from ..engine.ops import BufferArg, SpecialArg, ThreadKind, VarArg
 from ..engine.uop import UOp
 from ..renderers.listing import ListingRenderer
+from .base import HostBound
 from .interpreter_memory import Memory, Values
 
 BLOCK = 1 << 16
@@ -62,6 +64,9 @@ class InterpretedKernel:
             for first in range(0, total, step):
                 numbers = np.arange(first, min(first + step, total))
                 _Block(kernel, self.plan, buffers, variables, groups, numbers).run()
+
+    def bind(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> HostBound:
+        return HostBound(tuple(buffers), partial(self, tuple(buffers), variables))
 
 
 def _size(size: UOp, kernel: LinearKernel, variables: Mapping[str, int]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from threading import RLock
@@ -20,9 +20,9 @@ from llvmlite.binding.newpassmanagers import NewPassManager  # type: ignore[impo
 from ..engine.errors import DeviceError
 from ..engine.linear import LinearKernel
 from ..renderers.llvm import LlvmRenderer
-from .base import Array
 from .llvm_half import HALF_CONVERSIONS
-from .threads import cores, run_threads
+from .native import NativeKernel
+from .threads import cores
 
 _OLDEST = 20  # LLVM's major version in llvmlite 0.45, the first whose pointers are opaque by default
 
@@ -32,27 +32,6 @@ _lock = RLock()
 """LLVM's objects are not to be used by two threads at once."""
 
 _numbers = count()  # a library's name cannot be used twice in one JIT
-
-
-class LlvmExecutable:
-    """Machine code for one kernel. It stays in memory as long as this object does."""
-
-    def __init__(self, kernel: LinearKernel, library: Any) -> None:
-        self._library = library  # the code is freed with it
-        self._variables = tuple(v.name for v in kernel.variables)
-        self._threads = kernel.threads
-        numbers = len(self._variables) + (kernel.threads > 1)
-        signature = [ctypes.c_void_p] * len(kernel.buffers) + [ctypes.c_int32] * numbers
-        self._function = ctypes.CFUNCTYPE(None, *signature)(library[kernel.name])
-
-    def __call__(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
-        """Runs the kernel, on all of its threads at once. Python's lock is released meanwhile."""
-        arguments = [buffer.__array_interface__["data"][0] for buffer in buffers]
-        arguments += [variables[name] for name in self._variables]
-        if self._threads <= 1:
-            self._function(*arguments)
-        else:
-            run_threads(lambda thread: self._function(*arguments, thread), self._threads)
 
 
 class LlvmRuntime:
@@ -83,14 +62,14 @@ class LlvmRuntime:
     def description(self) -> str:
         return f"LLVM {_version()} for {self._cpu or platform.machine()}, {cores()} threads"
 
-    def build(self, kernel: LinearKernel, source: str) -> LlvmExecutable:
+    def build(self, kernel: LinearKernel, source: str) -> NativeKernel:
         """Optimises, compiles and loads. Raises DeviceError with LLVM's own message."""
         with _lock:
             with _reported(f"LLVM refused the source of kernel {kernel.name}"):
                 code = self._compile(source)
             with _reported(f"LLVM could not load kernel {kernel.name}{_needs(source)}"):
                 library = self._load(kernel.name, source, code)
-        return LlvmExecutable(kernel, library)
+        return NativeKernel(library[kernel.name], kernel, library)
 
     def optimized(self, source: str) -> str:
         """The IR after LLVM's passes: what the machine code is made from."""

@@ -86,23 +86,32 @@ class OpenCLKernel:
     """A built kernel."""
 
     def __init__(self, found: Found, queue: Any, built: Any, kernel: LinearKernel) -> None:
-        self._found, self._queue, self._built = found, queue, built
-        self._buffers, self._locals = kernel.buffers, kernel.locals
+        self._found, self.queue, self._built = found, queue, built
+        self.buffers, self._locals = kernel.buffers, kernel.locals
+        self.shares = found.shares  # whether the device works in the arrays' own memory
         self._groups = kernel.groups
         self._variables = [variable.name for variable in kernel.variables]
         self._lock = Lock()  # a kernel's arguments are part of its state
 
     def __call__(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
+        bound = self.bind(buffers, variables)
+        bound.launch()
+        bound.collect()
+
+    def bind(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> OpenCLBound:
+        held = [self._hold(array, p.written) for array, p in zip(buffers, self.buffers, strict=True)]
+        return OpenCLBound(self, list(buffers), held, variables)
+
+    def start(self, held: Sequence[Any], variables: Mapping[str, int]) -> None:
+        """Puts one launch on these device buffers into the queue. Raises LaunchError if the device refuses it."""
         sizes = self._global_sizes(variables)
         if 0 in sizes:
             return
-        held = [self._hold(array, p.written) for array, p in zip(buffers, self._buffers, strict=True)]
         scalars = [np.int32(variables[name]) for name in self._variables]
         group = (*self._locals, 1, 1, 1)[: len(sizes)] if self._locals else None
         try:
             with self._lock:
-                self._built(self._queue, sizes, group, *held, *scalars)
-            self._collect(buffers, held)
+                self._built(self.queue, sizes, group, *held, *scalars)
         except cl.Error as problem:
             raise LaunchError(
                 f"the device refused the launch of {sizes} threads in groups of {group}: {problem}"
@@ -124,13 +133,43 @@ class OpenCLKernel:
         place = flags.USE_HOST_PTR if self._found.shares else flags.COPY_HOST_PTR
         return cl.Buffer(self._found.context, access | place, hostbuf=array)
 
-    def _collect(self, buffers: Sequence[Array], held: Sequence[Any]) -> None:
+
+class OpenCLBound:
+    """A kernel on device buffers that stand for these arrays."""
+
+    def __init__(
+        self, kernel: OpenCLKernel, arrays: list[Array], held: list[Any], variables: Mapping[str, int]
+    ) -> None:
+        self._kernel, self._arrays, self._held, self._variables = kernel, arrays, held, dict(variables)
+
+    def launch(self) -> None:
+        """Begins a run without waiting for it."""
+        self._kernel.start(self._held, self._variables)
+
+    def run(self) -> None:
+        self.launch()
+        self._kernel.queue.finish()
+
+    def read(self, slot: int) -> Array:
+        self._fetch(slot)
+        return self._arrays[slot]
+
+    def write(self, slot: int, array: Array) -> None:
+        if array.nbytes:
+            cl.enqueue_copy(self._kernel.queue, self._held[slot], np.ascontiguousarray(array))
+
+    def collect(self) -> None:
         """Waits for the kernel, and for what it wrote."""
-        written = [(b, h) for b, h, p in zip(buffers, held, self._buffers, strict=True) if p.written and b.nbytes]
-        for array, buffer in written:
-            fetch(self._queue, buffer, array, shares=self._found.shares)
+        written = [p.slot for p in self._kernel.buffers if p.written and self._arrays[p.slot].nbytes]
+        for slot in written:
+            self._fetch(slot)
         if not written:
-            self._queue.finish()
+            self._kernel.queue.finish()
+
+    def _fetch(self, slot: int) -> None:
+        array = self._arrays[slot]
+        if array.nbytes:
+            fetch(self._kernel.queue, self._held[slot], array, shares=self._kernel.shares)
 
 
 def _size(node: UOp, variables: Mapping[str, int]) -> int:
