@@ -8,10 +8,13 @@ and what a rule makes meets only what is there. A sum of n terms in which n pair
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 from operator import itemgetter
 
 from ..errors import RewriteError
+from ..ops import Op
 from ..target import Context
 from ..uop import UOp
 from .chains import Candidate, ChainPattern, Index, Plan, Step, Values, combined, joined, terms_of
@@ -24,15 +27,69 @@ class TermRule:
 
     id: str
     pattern: ChainPattern
-    function: Function
+    function: Function  # of the values of the names
+    direct: tuple[Function, ...]  # of the terms themselves
+    roots: tuple[str | None, ...]  # the operators of the terms; None: any
 
 
-@dataclass(frozen=True, slots=True)
+Attempt = tuple[Function, str, tuple[int, ...]]
+"""A function of terms, its rule, and the places of the terms that it is tried on."""
+
+MOST_ATTEMPTS = 64
+"""A chain for which there are more goes through a `ChainRun`."""
+
+
+@dataclass(slots=True)
 class ChainRules:
     """The rules on chains of one operator and type: first those on terms, then those that look at the whole chain."""
 
     terms: tuple[TermRule, ...]
     whole: tuple[tuple[Function, str], ...]
+    _attempts: dict[tuple[Op, ...], tuple[Attempt, ...] | None] = field(default_factory=dict)
+
+    def attempts(self, terms: tuple[UOp, ...]) -> tuple[Attempt, ...] | None:
+        """What can fire on terms with these operators; None if that is too much for trying it all."""
+        shape = tuple([term.op for term in terms]) if len(terms) <= MOST_ATTEMPTS else ()
+        try:
+            return self._attempts[shape]
+        except KeyError:
+            found = self._attempts[shape] = self._attempts_on([op.name for op in shape]) if shape else None
+            return found
+
+    def _attempts_on(self, names: list[str]) -> tuple[Attempt, ...] | None:
+        found: list[Attempt] = []
+        for rule in self.terms:
+            fitting = [[at for at, name in enumerate(names) if root in (None, name)] for root in rule.roots]
+            if prod(map(len, fitting)) > MOST_ATTEMPTS:
+                return None
+            places = [chosen for chosen in product(*fitting) if len(set(chosen)) == len(chosen)]
+            found += [(function, rule.id, chosen) for chosen in places for function in rule.direct]
+        return tuple(found) if len(found) <= MOST_ATTEMPTS else None
+
+    def first(
+        self, node: UOp, terms: tuple[UOp, ...], attempts: tuple[Attempt, ...], context: Context
+    ) -> tuple[UOp, str] | None:
+        """What the first of these attempts, else the first rule on the whole chain, makes of the node."""
+        for function, rule, places in attempts:
+            made = function(node, context, *[terms[at] for at in places])
+            if made is not None and not _same([terms[at] for at in places], made):
+                return combined(node.op, node.dtype, _with(terms, places, made)), rule
+        for function, rule in self.whole:
+            result = function(node, context)
+            if result is not None and result is not node:
+                return result, rule
+        return None
+
+
+def _same(before: Sequence[UOp], made: Sequence[UOp]) -> bool:
+    return len(before) == len(made) and all(before.count(term) == made.count(term) for term in made)
+
+
+def _with(terms: tuple[UOp, ...], places: tuple[int, ...], made: tuple[UOp, ...]) -> list[UOp]:
+    """The terms, those at the places replaced: what was made stands at the first of them."""
+    first = min(places)
+    left = [term for at, term in enumerate(terms) if at > first and at not in places]
+    return [*terms[:first], *made, *left]
 
 
 Fired = Callable[[str, UOp], None]
@@ -98,8 +155,8 @@ class ChainRun:
 
     def _replace(self, used: tuple[int, ...], made: tuple[UOp, ...], rule: str) -> bool:
         """Puts the made terms where the first of those used stood; False if they are the same."""
-        before = tuple([term for number in sorted(used) if (term := self.terms[number]) is not None])
-        if len(before) == len(made) and all(before.count(term) == made.count(term) for term in made):
+        before = [term for number in sorted(used) if (term := self.terms[number]) is not None]
+        if _same(before, made):
             return False
         if any(term.dtype is not self.node.dtype for term in made):
             raise RewriteError(f"rule {rule} put a term of another type into a chain of {self.node.dtype}: {made!r}")

@@ -41,11 +41,12 @@ class Row:
 
     rule: str  # the rule's id
     root: str  # the operator's name
-    operands: tuple[str | None, ...]  # operator names of the first operands; None: any
+    operands: tuple[str | None, ...]  # operator names of the first operands, or of the terms; None: any
     on: tuple[tuple[str, frozenset[str]], ...]  # (type class, flags); empty: every type
     function: str
     kind: RowKind = RowKind.NODE
     pattern: str = ""  # the ChainPattern of the terms
+    direct: tuple[str, ...] = ()  # functions that take the terms themselves, one for each order of their operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,10 @@ def _compile_instance(rule: Rule, instance: Instance, texts: list[str]) -> list[
         assert isinstance(chain, Chain)
         writer = Writer(f"rule_{len(texts)}", rule, instance)
         terms = writer.chain_function(chain, made)
+        direct = tuple(writer.direct_functions(chain, made))
+        roots = tuple(op.name if (op := root_operator(term)) is not None else None for term in chain.terms)
         texts += writer.texts
-        return [Row(rule.id, chain.op.name, (), on, writer.name, RowKind.TERMS, terms)]
+        return [Row(rule.id, chain.op.name, roots, on, writer.name, RowKind.TERMS, terms, direct)]
     rows = []
     for pattern in [instance.left] if rule.ordered else variants(instance.left):
         writer = Writer(f"rule_{len(texts)}", rule, instance)

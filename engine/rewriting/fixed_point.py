@@ -1,7 +1,7 @@
 """The fixed point: applies a stage's rules to every node, bottom-up, until none fires.
 
 One work list, no recursion. Each node is brought to its normal form once and remembered (`done`); what a rule made of
-a node is brought to its normal form next, and the node takes it over (`waiting`). The cost is linear in the nodes
+a node is brought to its normal form next, and the node takes it over (`takers`). The cost is linear in the nodes
 visited and the rules that fire; a shared node is visited once, however many users it has. A node that needs its own
 normal form, by way of what rules made of it, shows that the rules loop; so does a stage that runs out of fuel.
 
@@ -21,8 +21,9 @@ from enum import Enum
 
 from ..errors import RewriteError
 from ..uop import UOp, intern, walk
-from .chain_run import ChainRules, ChainRun
-from .matcher import Matcher
+from .chain_run import ChainRun
+from .chains import terms_of
+from .matcher import Matcher, shape_of
 
 
 class StopReason(Enum):
@@ -67,9 +68,6 @@ class LoopError(RewriteError):
 FUEL, FUEL_PER_NODE = 100_000, 1_000
 """How many times rules may fire in a stage: so often, and so often for each node of its graph."""
 
-MAX_CHAIN = 10_000
-"""How often one node may be rewritten in a row before the rules are taken to loop."""
-
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
@@ -98,6 +96,9 @@ def run_stage(
 Form = UOp | tuple[UOp]
 """Which normal form of a node: as a top (the node), or as a link of a chain (a tuple of it)."""
 
+Rewritten = tuple["UOp | None", str]
+"""What a rule made, and the rule; None: no rule fires. Without a rule's name the firings are already counted."""
+
 
 class _Run:
     """The state of one stage."""
@@ -107,122 +108,155 @@ class _Run:
         self.fuel = FUEL if fuel is None else fuel
         self.may_refuel = fuel is None
         self.root: UOp | None = None
+        self.stack: list[Form] = []
         self.done: dict[Form, UOp] = {}
-        self.waiting: dict[Form, Form] = {}
-        self.made_by: dict[UOp, tuple[str, int]] = {}  # result -> rule and length of the chain of rules that made it
-        self.opened: set[Form] = set()
-        self.chains: dict[UOp, ChainRun] = {}  # tops whose terms are being rewritten
+        self.opened: set[Form] = set()  # asked for their operands
+        self.rewritten: dict[Form, str] = {}  # by which rule, in the order of time
+        self.takers: dict[Form, list[Form]] = {}  # what a rule made -> what takes over its normal form
+        self.chains: dict[Form, ChainRun] = {}  # tops whose terms are being rewritten
         self.fires: Counter[str] = Counter()
         self.steps: list[Step] = []
-        self.stack: list[Form] = []
 
     def normalize(self, root: UOp) -> Report:
-        done, waiting, stack = self.done, self.waiting, self.stack
-        chain_operators = self.matcher.chain_operators
+        """The engine's inner loop: each turn looks at the top of the work list."""
+        stack, done, opened, rewritten, takers = self.stack, self.done, self.opened, self.rewritten, self.takers
+        matcher, chains = self.matcher, self.chains
+        trees, chain_operators, context = matcher.trees, matcher.chain_operators, matcher.context
+        find = done.get
         self.root = root
         stack.append(root)
         while stack:
             form = stack[-1]
-            if form in done:
+            value = find(form)
+            if value is not None:
                 stack.pop()
+                if takers and form in takers:
+                    self._hand_on(form, value)
                 continue
-            made = waiting.get(form)
-            if made is not None:
-                if made not in done:
-                    raise self._loop(form)
-                done[form] = done[made]
-                stack.pop()
-            elif isinstance(form, tuple):
-                (node,) = form
-                self._visit(form, node, [(s,) if s.op is node.op else s for s in node.src])
-            elif form.op in chain_operators and (rules := self.matcher.chain_rules(form.op, form.dtype)) is not None:
-                self._visit_top(form, rules)
+            if form in rewritten:
+                raise self._loop(form)
+            node = form[0] if isinstance(form, tuple) else form
+            op, src = node.op, node.src
+            chained = op in chain_operators
+            needed: Sequence[Form] = [(s,) if s.op is op else s for s in src] if chained else src
+
+            # the operands in normal form; those that are not there yet go first
+            if len(src) == 2:
+                first, second = needed
+                a, b = find(first), find(second)
+                if a is None or b is None:
+                    if form in opened:
+                        raise self._loop(form)
+                    opened.add(form)
+                    if b is None:
+                        stack.append(second)
+                    if a is None:
+                        stack.append(first)
+                    continue
+                same = node if a is src[0] and b is src[1] else intern(op, node.dtype, (a, b), node.arg)
+                key: object = (a.dtype, a.op, b.op)
             else:
-                self._visit(form, form, form.src)
+                missing = [s for s in needed if s not in done]
+                if missing:
+                    if form in opened:
+                        raise self._loop(form)
+                    opened.add(form)
+                    missing.reverse()
+                    stack += missing
+                    continue
+                operands = tuple([done[s] for s in needed])
+                same = node if operands == src else intern(op, node.dtype, operands, node.arg)
+                key = None
+            if same is not node:
+                value = find(same if form is node else (same,))
+                if value is not None:
+                    done[form] = value
+                    continue
+
+            # the first rule that fires
+            result, rule = None, ""
+            if not chained or form not in chains:
+                tree = trees.get(op)
+                if tree is not None:
+                    if key is None:
+                        key = shape_of(same)
+                    leaf = tree.get(key)
+                    if leaf is None:
+                        leaf = tree.grow(same, key)
+                    for candidate in leaf:
+                        made = candidate[0](same, context)
+                        if made is not None and made is not same:
+                            result, rule = made, candidate[1]
+                            break
+            if result is None and chained and form is node:
+                found = self._chain(node, same)
+                if found is None:
+                    continue
+                result, rule = found
+            if result is not None:
+                self._rewrite(form, same, result, rule)
+                continue
+            done[form] = same
+            if same is not node:
+                done[same if form is node else (same,)] = same
+            stack.pop()
+            if takers and form in takers:
+                self._hand_on(form, same)
         stop = StopReason.APPLIED if self.once else StopReason.SATURATED
         return Report(done[root], stop, self.fires, self.steps, len(done))
 
-    def _visit(self, form: Form, node: UOp, needed: Sequence[Form]) -> None:
-        """Asks for the operands, or, when they are there, rewrites the node."""
-        missing = [s for s in needed if s not in self.done]
-        if missing:
-            if form in self.opened:
-                raise self._loop(form)
-            self.opened.add(form)
-            missing.reverse()
-            self.stack += missing
+    def _rewrite(self, form: Form, same: UOp, result: UOp, rule: str) -> None:
+        """A rule fired on `same`, which is `form` on its operands' normal forms: now what it made is next."""
+        if rule:
+            self._count(same, result, rule)
+        done, link = self.done, isinstance(form, tuple)
+        made: Form = (result,) if link and result.op is same.op else result
+        again: Form = (same,) if link else same
+        value = result if self.once else done.get(made)
+        if value is not None:
+            done[form] = done[again] = value
+            return
+        self.rewritten[form] = self.rewritten[again] = rule
+        if made in self.rewritten or made in self.opened:
+            raise self._loop(made)
+        takers = self.takers.pop(form, [])
+        takers.append(form)
+        if again != form:
+            takers.append(again)
+        if made in self.takers:
+            self.takers[made] += takers
         else:
-            self._finish(form, node, needed)
+            self.takers[made] = takers
+        self.stack[-1] = made
 
-    def _finish(self, form: Form, node: UOp, needed: Sequence[Form]) -> None:
-        """All operands are in normal form: rebuilds the node on them and lets the first rule that fires have it."""
-        done = self.done
-        rebuilt = node
-        for s, form_of_s in zip(node.src, needed, strict=True):
-            if done[form_of_s] is not s:
-                rebuilt = intern(node.op, node.dtype, tuple([done[s] for s in needed]), node.arg)
-                break
-        same: Form = rebuilt if form is node else (rebuilt,)
-        if rebuilt is not node and same in done:
-            done[form] = done[same]
-            self.stack.pop()
-            return
-        found = self.matcher.match(rebuilt) if form is node else self.matcher.match_link(rebuilt)
-        if found is None:
-            done[form] = done[same] = rebuilt
-            self.stack.pop()
-            return
-        result, rule = found
-        self._count(rebuilt, result, rule)
-        self._continue(form, same, result if form is node or result.op is not node.op else (result,))
-
-    def _continue(self, form: Form, same: Form, made: Form) -> None:
-        """What a rule made is brought to its normal form, and `form`, which is now `same`, takes it over."""
-        done = self.done
-        result = made[0] if isinstance(made, tuple) else made
-        if self.once or made in done:
-            done[form] = done[same] = result if self.once else done[made]
-            self.stack.pop()
-            return
-        self.waiting[form] = self.waiting[same] = made
-        self.stack.append(made)
+    def _hand_on(self, form: Form, value: UOp) -> None:
+        """The normal form of `form` is also that of what rules turned into it."""
+        for taker in self.takers.pop(form):
+            self.done[taker] = value
 
     # --- chains ------------------------------------------------------------------------------------------------------
 
-    def _visit_top(self, node: UOp, rules: ChainRules) -> None:
-        """A node that is the top of a chain: first as a link, then its terms."""
-        done = self.done
-        link = done.get((node,))
-        if link is None:
-            self.stack.append((node,))
-        elif link.op is not node.op:
-            if link in done:
-                done[node] = done[link]
-                self.stack.pop()
-            else:
-                self._continue(node, node, link)
-        elif link is not node and link in done:
-            done[node] = done[link]
-            self.stack.pop()
-        elif self._run_chain(node, link, rules):
-            result = self.chains.pop(node).result()
-            found = None if result is not link else self.matcher.match_whole(rules, link)
-            if found is not None:
-                result, rule = found
-                self._count(link, result, rule)
-            if result is link:
-                done[node] = done[link] = link
-                self.stack.pop()
-            else:
-                self._continue(node, link, result)
-
-    def _run_chain(self, node: UOp, link: UOp, rules: ChainRules) -> bool:
-        """Applies the rules on terms; False while terms that they made have yet to be simplified."""
-        run = self.chains.get(node)
+    def _chain(self, form: UOp, node: UOp) -> Rewritten | None:
+        """Applies the rules on chains to the top `node`; None while terms that they made have yet to be simplified."""
+        rules = self.matcher.chain_rules(node.op, node.dtype)
+        if rules is None:
+            return None, ""
+        run = self.chains.get(form)
         if run is None:
-            run = self.chains[node] = ChainRun(link, rules, self.matcher.context, self._count_terms, self.keep_steps)
+            terms = terms_of(node.op, node)
+            attempts = rules.attempts(terms)
+            if attempts is not None:
+                return rules.first(node, terms, attempts, self.matcher.context) or (None, "")
+            run = self.chains[form] = ChainRun(node, rules, self.matcher.context, self._count_terms, self.keep_steps)
         elif any(term not in self.done for term, _ in run.new):
-            raise self._loop(node)
+            raise self._loop(form)
+        if not self._run_chain(run):
+            return None
+        result = self.chains.pop(form).result()
+        return (result, "") if result is not node else rules.first(node, (), (), self.matcher.context) or (None, "")
+
+    def _run_chain(self, run: ChainRun) -> bool:
+        """Applies the rules on terms; False while terms that they made have yet to be simplified."""
         while True:
             for term, place in run.new:
                 run.add(term if self.once else self.done[term], place)
@@ -255,11 +289,7 @@ class _Run:
         self.fires[rule] += 1
         if self.keep_steps:
             self.steps.append(Step(rule, before, after))
-        length = self.made_by.get(before, ("", 0))[1] + 1
-        self.made_by[after] = (rule, length)
         self._burn(before)
-        if length > MAX_CHAIN:
-            raise self._endless(min(before, after, key=_size))
 
     def _burn(self, term: UOp) -> None:
         """One firing less to go."""
@@ -268,25 +298,17 @@ class _Run:
             self.may_refuel = False
             self.fuel += FUEL_PER_NODE * _size(self.root or term)
         if self.fuel < 0:
-            raise self._endless(term)
-
-    def _endless(self, term: UOp) -> LoopError:
-        busiest = [name for name, _ in self.fires.most_common(4)]
-        return LoopError(busiest, term, "the rules do not come to an end; busiest")
+            busiest = [name for name, _ in self.fires.most_common(4)]
+            raise LoopError(busiest, term, "the rules do not come to an end; busiest")
 
     def _loop(self, form: Form) -> LoopError:
-        """Reads the cycle off the work list: from the earlier visit of `form` up to its top."""
-        start = self.stack.index(form)
-        cycle = [one for one in self.stack[start:] if one in self.waiting or one in self.opened]
-        rules: list[str] = []
-        for one in cycle:
-            made = self.waiting.get(one)
-            by = self.made_by.get(_node(made)) if made is not None else None
-            if by is not None and (not rules or rules[-1] != by[0]):
-                rules.append(by[0])
-        rewritten = [_node(one) for one in cycle if one in self.waiting]
+        """The rules that led from `form` back to it, and the smallest term on the way."""
+        forms = [one for one in self.rewritten if one not in self.done]
+        cycle = forms[forms.index(form) :] if form in forms else forms
+        rules = [self.rewritten[one] for one in cycle if self.rewritten[one]]
+        rules = [rule for place, rule in enumerate(rules) if place == 0 or rules[place - 1] != rule]
         busiest = [name for name, _ in self.fires.most_common(4)]
-        return LoopError(rules or busiest, min(rewritten or [_node(form)], key=_size), "the rules loop")
+        return LoopError(rules or busiest, min(map(_node, cycle or [form]), key=_size), "the rules loop")
 
 
 def _node(form: Form) -> UOp:

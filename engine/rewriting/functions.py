@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from ..language.syntax import Apply, Chain, Instance, Rule, Term, Var
 from ..language.terms import bound_names, formula_names, walk
@@ -48,16 +49,31 @@ class Writer:
         scope = self._scope()
         for name, sort in names.items():
             scope.names[name] = Binding(sort, f"v_{name}")
-        code = PatternCode(scope)
+        self._made(self.name, [f"v_{name}" for name in names], PatternCode(scope), made)
+        return pattern
+
+    def direct_functions(self, chain: Chain, made: Sequence[Term]) -> Iterator[str]:
+        """`def name(n, ctx, t0, …)`: the same for given terms, one function for each order of their operands."""
+        for terms in product(*([term] if self.rule.ordered else variants(term) for term in chain.terms)):
+            scope = self._scope()
+            code = PatternCode(scope)
+            places = [f"t{number}" for number in range(len(terms))]
+            for term, place in zip(terms, places, strict=True):
+                code.match(term, place)
+            name = f"{self.name}_direct{len(self.texts)}"
+            self._made(name, places, code, made)
+            yield name
+
+    def _made(self, name: str, arguments: Sequence[str], code: PatternCode, made: Sequence[Term]) -> None:
+        """Ends the code of a function that returns the terms that a rule makes."""
         if self.instance.when is not None:
-            code.require(value_code(self.instance.when, scope))
+            code.require(value_code(self.instance.when, code.scope))
         self._lets(code)
-        results = [build(term, scope, "n.dtype").node for term in made]
+        results = [build(term, code.scope, "n.dtype").node for term in made]
         _flush(code, None)
         code.emit(f"return ({' '.join(f'{result},' for result in results)})")
         body = _guarded(code.lines, 1, "return None") if _may_lack_value(code.lines) else code.lines
-        self._define(f"{self.name}({', '.join(['n', 'ctx', *(f'v_{name}' for name in names)])})", body)
-        return pattern
+        self._define(f"{name}({', '.join(['n', 'ctx', *arguments])})", body)
 
     def _scope(self) -> Scope:
         return Scope(names=parameters(self.instance))

@@ -8,7 +8,7 @@ rule can match costs two dictionary look-ups. The rules on chains stand apart, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import ops
@@ -17,11 +17,54 @@ from ..ops import Op
 from ..target import Context
 from ..uop import UOp
 from .chain_run import ChainRules, ChainRun, TermRule
-from .chains import may_chain
+from .chains import may_chain, terms_of
 from .compiler import Function, Row, RowKind, admits
 
 Leaf = tuple[tuple[Function, str], ...]
 """Functions and the ids of their rules, in the order in which they are tried."""
+
+
+def shape_of(node: UOp) -> object:
+    """What a tree looks a node up by: the type that `on` speaks of, and the operators of the first operands."""
+    src = node.src
+    if len(src) == 2:
+        a, b = src
+        return a.dtype, a.op, b.op
+    if len(src) == 1:
+        return node.dtype, src[0].op
+    return (node.dtype, src[2].dtype, src[0].op, src[1].op, src[2].op) if src else node.dtype
+
+
+def judged_type(node: UOp) -> DType:
+    """The type that `on` speaks of: of a comparison its operands', of a store the value's, else the node's."""
+    if node.op.negated is not None:
+        return node.src[0].dtype
+    return node.src[2].dtype if node.op is ops.STORE else node.dtype
+
+
+class Tree(dict[object, Leaf]):
+    """The rules of one root operator: for each shape of node that has been met, those that can match it."""
+
+    def __init__(self, rows: list[Row], functions: Mapping[str, Function], flags: frozenset[str]) -> None:
+        self.rows, self.functions, self.flags = rows, functions, flags
+
+    def grow(self, node: UOp, shape: object) -> Leaf:
+        """The leaf of the nodes of a shape, made from the first of them."""
+        names = tuple([s.op.name for s in node.src[:3]])
+        dtype = judged_type(node)
+        leaf = self[shape] = tuple(
+            (self.functions[row.function], row.rule)
+            for row in self.rows
+            if len(row.operands) <= len(names)
+            and all(wanted is None or wanted == name for wanted, name in zip(row.operands, names, strict=False))
+            and admits(row.on, dtype, self.flags)
+        )
+        return leaf
+
+    def leaf(self, node: UOp) -> Leaf:
+        shape = shape_of(node)
+        found = self.get(shape)
+        return self.grow(node, shape) if found is None else found
 
 
 class Matcher:
@@ -35,7 +78,7 @@ class Matcher:
         for row in rows:
             of_kind = by_root if row.kind is RowKind.NODE else self._chains
             of_kind.setdefault(ops.by_name(row.root), []).append(row)
-        self.trees: dict[Op, Callable[[UOp], Leaf]] = {op: self._tree(op, own) for op, own in by_root.items()}
+        self.trees = {op: Tree(own, functions, context.flags) for op, own in by_root.items()}
         self.chain_operators = frozenset(self._chains)
         self._chain_rules: dict[tuple[Op, DType], ChainRules | None] = {}
 
@@ -47,7 +90,7 @@ class Matcher:
         """The same for the rules on single nodes alone."""
         tree = self.trees.get(node.op)
         if tree is not None:
-            for function, rule in tree(node):
+            for function, rule in tree.leaf(node):
                 result = function(node, self.context)
                 if result is not None and result is not node:
                     return result, rule
@@ -58,18 +101,14 @@ class Matcher:
         rules = self.chain_rules(node.op, node.dtype) if node.op in self.chain_operators else None
         if rules is None:
             return None
+        terms = terms_of(node.op, node)
+        attempts = rules.attempts(terms)
+        if attempts is not None:
+            return rules.first(node, terms, attempts, self.context)
         fired: list[str] = []
         run = ChainRun(node, rules, self.context, lambda rule, term: fired.append(rule))
         run.run(limit=1)
-        return (run.result(), fired[0]) if fired else self.match_whole(rules, node)
-
-    def match_whole(self, rules: ChainRules, node: UOp) -> tuple[UOp, str] | None:
-        """What the first rule makes of a chain that looks at all of it."""
-        for function, rule in rules.whole:
-            result = function(node, self.context)
-            if result is not None and result is not node:
-                return result, rule
-        return None
+        return (run.result(), fired[0]) if fired else rules.first(node, (), (), self.context)
 
     def chain_rules(self, op: Op, dtype: DType) -> ChainRules | None:
         """The rules on chains of this operator and type, if there are any."""
@@ -86,59 +125,12 @@ class Matcher:
         functions: Mapping[str, Any] = self._functions
         return ChainRules(
             tuple(
-                TermRule(row.rule, functions[row.pattern], functions[row.function])
+                TermRule(
+                    row.rule, functions[row.pattern], functions[row.function],
+                    tuple(functions[name] for name in row.direct), row.operands
+                )
                 for row in rows
                 if row.kind is RowKind.TERMS
             ),
             tuple((functions[row.function], row.rule) for row in rows if row.kind is RowKind.CHAIN),
-        )
-
-    def _tree(self, op: Op, rows: list[Row]) -> Callable[[UOp], Leaf]:
-        """The function that finds a node's leaf. One for each shape of operator: this is the engine's inner loop."""
-        leaves: dict[object, Leaf] = {}
-        find = leaves.get
-
-        def grow(key: object, dtype: DType, operands: tuple[Op, ...]) -> Leaf:
-            leaf = leaves[key] = self._leaf(rows, dtype, operands)
-            return leaf
-
-        def unary(node: UOp) -> Leaf:
-            (a,) = node.src
-            key = (node.dtype, a.op)
-            leaf = find(key)
-            return grow(key, node.dtype, (a.op,)) if leaf is None else leaf
-
-        def binary(node: UOp) -> Leaf:
-            a, b = node.src
-            key = (node.dtype, a.op, b.op)
-            leaf = find(key)
-            return grow(key, node.dtype, (a.op, b.op)) if leaf is None else leaf
-
-        def comparison(node: UOp) -> Leaf:
-            a, b = node.src
-            key = (a.dtype, a.op, b.op)
-            leaf = find(key)
-            return grow(key, a.dtype, (a.op, b.op)) if leaf is None else leaf
-
-        def general(node: UOp) -> Leaf:
-            dtype = node.src[2].dtype if op is ops.STORE else node.dtype
-            operands = tuple([s.op for s in node.src[:3]])
-            key = (dtype, operands)
-            leaf = find(key)
-            return grow(key, dtype, operands) if leaf is None else leaf
-
-        if op.negated is not None:
-            return comparison
-        if op.arity == 2:
-            return binary
-        return unary if op.arity == 1 else general
-
-    def _leaf(self, rows: list[Row], dtype: DType, operands: tuple[Op, ...]) -> Leaf:
-        names = tuple(op.name for op in operands)
-        return tuple(
-            (self._functions[row.function], row.rule)
-            for row in rows
-            if len(row.operands) <= len(names)
-            and all(wanted is None or wanted == name for wanted, name in zip(row.operands, names, strict=False))
-            and admits(row.on, dtype, self.context.flags)
         )

@@ -31,7 +31,9 @@ def measured(rules: RuleSet) -> tuple[RuleSet, dict[str, RuleCost]]:
     rows = [row for group in rules.compiled.groups.values() for row in group]
     costs = {row.rule: RuleCost() for row in rows}
     plain = rules.functions()
-    functions = plain | {row.function: _counting(plain[row.function], costs[row.rule]) for row in rows}
+    functions = plain | {
+        name: _counting(plain[name], costs[row.rule]) for row in rows for name in (row.function, *row.direct)
+    }
     return RuleSet(rules.sources, rules.compiled, functions), costs
 
 

@@ -9,6 +9,7 @@ from rulewright.engine.errors import RewriteError
 from rulewright.engine.language.expressions import parse_expression
 from rulewright.engine.rewriting import LoopError, RuleSet, StopReason
 from rulewright.engine.rewriting.fixed_point import run_stage
+from rulewright.engine.rewriting.matcher import Matcher
 from rulewright.engine.target import Context
 from rulewright.engine.uop import UOp, const, intern, make, variable, walk
 
@@ -113,9 +114,10 @@ def test_once_applies_a_rule_to_each_node_once() -> None:
 
 
 def test_a_right_side_of_another_type_is_an_error() -> None:
-    matcher = rules("rule r: cast[float32](x) => cast[float32](x)").matcher(["g"], Context())
+    ruleset = rules("rule bad: cast[float32](x) => cast[float32](x)")
+    rows = ruleset.compiled.groups["g"]
+    matcher = Matcher(rows, {row.function: lambda node, context: const(int32, 0) for row in rows}, Context())
     graph = parse_expression("cast[float32](i)")
-    matcher.match = lambda node: (const(int32, 0), "g.bad") if node.op is ops.CAST else None  # type: ignore[method-assign]
     with pytest.raises(RewriteError, match=r"rule g\.bad turned a float32 into a int32"):
         run_stage(graph, matcher)
 
