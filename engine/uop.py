@@ -24,10 +24,21 @@ class UOp:
     """A micro-operation: operator, type of the result, operands, and what else the operator needs (`engine.ops`).
 
     Made by `make` (checked, infers the type) or the short constructors below it; `intern` is the unchecked way of the
-    compiled rules. The slots that start with an underscore are caches of `engine.facts` and `engine.order`.
+    compiled rules. The slots that start with an underscore are caches of `engine.facts`, `engine.order` and `engine.rewriting.shapes`.
     """
 
-    __slots__ = ("__weakref__", "_congruence", "_interval", "_ranges", "_structure", "arg", "dtype", "op", "src")
+    __slots__ = (
+        "__weakref__",
+        "_congruence",
+        "_interval",
+        "_ranges",
+        "_shape",
+        "_structure",
+        "arg",
+        "dtype",
+        "op",
+        "src",
+    )
 
     op: Op
     dtype: DType
@@ -36,11 +47,12 @@ class UOp:
     _interval: tuple[int | float, int | float] | None
     _congruence: tuple[int, int] | None
     _ranges: int | None
+    _shape: int | None
     _structure: tuple[str, int] | None
 
     def __init__(self, op: Op, dtype: DType, src: tuple[UOp, ...], arg: object) -> None:
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        self._interval = self._congruence = self._ranges = self._structure = None
+        self._interval = self._congruence = self._ranges = self._shape = self._structure = None
 
     def __reduce__(self) -> tuple[Callable[[list[tuple[Op, DType, tuple[int, ...], object]]], UOp], tuple[object]]:
         return _rebuild, (_flatten(self),)
@@ -75,15 +87,17 @@ def _forget(reference: weakref.ref[UOp]) -> None:
 
 def intern(op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: object = None) -> UOp:
     """The node with these parts; unchecked. Constants are made by `const`, which keys them by their bits."""
-    return _intern((op, dtype, src, arg), arg)
-
-
-def _intern(key: _Key, arg: object) -> UOp:
+    key = (op, dtype, src, arg)
     reference = _table.get(key)
     if reference is not None:
         node = reference()
         if node is not None:
             return node
+    return _new(key, arg)
+
+
+def _new(key: _Key, arg: object) -> UOp:
+    """A node that the table does not have yet."""
     node = UOp(key[0], key[1], key[2], arg)
     reference = _Reference(node, _forget)
     reference.key = key
@@ -94,8 +108,10 @@ def _intern(key: _Key, arg: object) -> UOp:
 def const(dtype: DType, value: Scalar) -> UOp:
     """A constant of `dtype`, wrapped or rounded into it; with a vector type the same value in each lane."""
     value = dtype.canonical(value)
-    key = float_bits(value) if isinstance(value, float) else value
-    return _intern((ops.CONST, dtype, (), key), value)
+    key = (ops.CONST, dtype, (), float_bits(value) if isinstance(value, float) else value)
+    reference = _table.get(key)
+    node = reference() if reference is not None else None
+    return _new(key, value) if node is None else node
 
 
 def make(op: Op, *src: UOp, dtype: DType | None = None, arg: object = None) -> UOp:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from operator import itemgetter
+from typing import Any
 
 from ..errors import RewriteError
-from ..ops import Op
 from ..target import Context
 from ..uop import UOp
 from .chains import Candidate, ChainPattern, Index, Plan, Step, Values, combined, joined, terms_of
 from .compiler import Function
+from .shapes import Wanted, shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +29,15 @@ class TermRule:
     id: str
     pattern: ChainPattern
     function: Function  # of the values of the names
-    direct: tuple[Function, ...]  # of the terms themselves
-    roots: tuple[str | None, ...]  # the operators of the terms; None: any
+    direct: tuple[tuple[Function, tuple[Wanted, ...]], ...]  # of the terms themselves, with their shapes
+    repeats: bool  # two of the terms are one name: they must be one node
 
 
-Attempt = tuple[Function, str, tuple[int, ...]]
-"""A function of terms, its rule, and the places of the terms that it is tried on."""
+Attempt = tuple[Function, str, Callable[[tuple[UOp, ...]], Any], tuple[int, ...]]
+"""A function of terms, its rule, what picks the terms that it is tried on, and their places."""
 
-MOST_ATTEMPTS = 64
-"""A chain for which there are more goes through a `ChainRun`."""
+MOST_TERMS, MOST_ATTEMPTS = 8, 64
+"""A chain with more terms, or for which there are more attempts, goes through a `ChainRun`."""
 
 
 @dataclass(slots=True)
@@ -45,40 +46,58 @@ class ChainRules:
 
     terms: tuple[TermRule, ...]
     whole: tuple[tuple[Function, str], ...]
-    _attempts: dict[tuple[Op, ...], tuple[Attempt, ...] | None] = field(default_factory=dict)
+    _attempts: dict[tuple[int, ...], tuple[Attempt, ...] | None] = field(default_factory=dict)
 
     def attempts(self, terms: tuple[UOp, ...]) -> tuple[Attempt, ...] | None:
-        """What can fire on terms with these operators; None if that is too much for trying it all."""
-        shape = tuple([term.op for term in terms]) if len(terms) <= MOST_ATTEMPTS else ()
+        """What can fire on terms of these shapes; None if that is too much for trying it all."""
+        count = len(terms)
+        if count == 2:
+            a, b = terms
+            key: tuple[int, ...] = a._shape or shape(a), b._shape or shape(b), a is b
+        elif count <= MOST_TERMS:
+            key = *[shape(term) for term in terms], len(set(terms)) < count
+        else:
+            return None
         try:
-            return self._attempts[shape]
+            return self._attempts[key]
         except KeyError:
-            found = self._attempts[shape] = self._attempts_on([op.name for op in shape]) if shape else None
+            found = self._attempts[key] = self._attempts_on(terms)
             return found
 
-    def _attempts_on(self, names: list[str]) -> tuple[Attempt, ...] | None:
+    def _attempts_on(self, terms: tuple[UOp, ...]) -> tuple[Attempt, ...] | None:
         found: list[Attempt] = []
         for rule in self.terms:
-            fitting = [[at for at, name in enumerate(names) if root in (None, name)] for root in rule.roots]
-            if prod(map(len, fitting)) > MOST_ATTEMPTS:
-                return None
-            places = [chosen for chosen in product(*fitting) if len(set(chosen)) == len(chosen)]
-            found += [(function, rule.id, chosen) for chosen in places for function in rule.direct]
+            if rule.repeats and len(set(terms)) == len(terms):
+                continue
+            for function, wanted in rule.direct:
+                fitting = [[at for at, term in enumerate(terms) if want.fits(term)] for want in wanted]
+                if prod(map(len, fitting)) > MOST_ATTEMPTS:
+                    return None
+                places = [chosen for chosen in product(*fitting) if len(set(chosen)) == len(chosen)]
+                found += [(function, rule.id, _picker(chosen), chosen) for chosen in places]
         return tuple(found) if len(found) <= MOST_ATTEMPTS else None
 
     def first(
         self, node: UOp, terms: tuple[UOp, ...], attempts: tuple[Attempt, ...], context: Context
     ) -> tuple[UOp, str] | None:
         """What the first of these attempts, else the first rule on the whole chain, makes of the node."""
-        for function, rule, places in attempts:
-            made = function(node, context, *[terms[at] for at in places])
-            if made is not None and not _same([terms[at] for at in places], made):
+        for function, rule, pick, places in attempts:
+            made = function(node, context, *pick(terms))
+            if made is not None and not _same(pick(terms), made):
                 return combined(node.op, node.dtype, _with(terms, places, made)), rule
         for function, rule in self.whole:
             result = function(node, context)
             if result is not None and result is not node:
                 return result, rule
         return None
+
+
+def _picker(places: tuple[int, ...]) -> Callable[[tuple[UOp, ...]], Any]:
+    """From the terms those at the places, as a tuple."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    (place,) = places
+    return itemgetter(slice(place, place + 1))
 
 
 def _same(before: Sequence[UOp], made: Sequence[UOp]) -> bool:

@@ -15,13 +15,14 @@ from typing import Any
 
 from .. import dtypes, ops
 from ..language.externs import EXTERNS
-from ..language.syntax import Apply, Bind, Chain, Instance, Pack, Rule, RuleBook, Term
+from ..language.syntax import Apply, Bind, Chain, Instance, Pack, Rule, RuleBook, Term, Var
 from ..uop import const, intern
 from . import chains, support
 from .formulas import op_name, type_name
 from .functions import Writer, made_terms
-from .patterns import root_operator, variants
+from .patterns import variants
 from .scope import UnsupportedRule
+from .shapes import Wanted, root_operator, wanted
 
 Function = Callable[..., Any]
 """(node, context, for terms of a chain also the values of the names) -> the new node, or the new terms, or None."""
@@ -41,12 +42,14 @@ class Row:
 
     rule: str  # the rule's id
     root: str  # the operator's name
-    operands: tuple[str | None, ...]  # operator names of the first operands, or of the terms; None: any
+    operands: tuple[Wanted, ...]  # the shapes of the first operands
     on: tuple[tuple[str, frozenset[str]], ...]  # (type class, flags); empty: every type
     function: str
     kind: RowKind = RowKind.NODE
     pattern: str = ""  # the ChainPattern of the terms
-    direct: tuple[str, ...] = ()  # functions that take the terms themselves, one for each order of their operands
+    direct: tuple[tuple[str, tuple[Wanted, ...]], ...] = ()
+    """Functions that take the terms themselves, one for each order of their operands, with the shapes of the terms."""
+    repeats: bool = False  # two of the terms are one name
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,11 @@ def _compile_instance(rule: Rule, instance: Instance, texts: list[str]) -> list[
         writer = Writer(f"rule_{len(texts)}", rule, instance)
         terms = writer.chain_function(chain, made)
         direct = tuple(writer.direct_functions(chain, made))
-        roots = tuple(op.name if (op := root_operator(term)) is not None else None for term in chain.terms)
+        plain = [term.name for term in chain.terms if isinstance(term, Var)]
         texts += writer.texts
-        return [Row(rule.id, chain.op.name, roots, on, writer.name, RowKind.TERMS, terms, direct)]
+        return [
+            Row(rule.id, chain.op.name, (), on, writer.name, RowKind.TERMS, terms, direct, len(set(plain)) < len(plain))
+        ]
     rows = []
     for pattern in [instance.left] if rule.ordered else variants(instance.left):
         writer = Writer(f"rule_{len(texts)}", rule, instance)
@@ -110,15 +115,12 @@ def _row(rule: Rule, pattern: Term, on: tuple[tuple[str, frozenset[str]], ...], 
     root = root_operator(pattern)
     if root is None:
         raise UnsupportedRule(rule.span, "the left side must be an operator, not a plain name")
-    return Row(rule.id, root.name, _operand_names(pattern), on, function)
+    return Row(rule.id, root.name, _operands(pattern), on, function)
 
 
-def _operand_names(pattern: Term) -> tuple[str | None, ...]:
-    if not isinstance(pattern, Apply):
-        return ()
-    fixed = [arg for arg in pattern.args if not isinstance(arg, Pack)]
-    operators = [root_operator(arg) for arg in fixed[:3]]
-    return tuple(op.name if op is not None else None for op in operators)
+def _operands(pattern: Term) -> tuple[Wanted, ...]:
+    fixed = [arg for arg in pattern.args if not isinstance(arg, Pack)] if isinstance(pattern, Apply) else []
+    return tuple(wanted(arg) for arg in fixed[:3])
 
 
 def generated_globals() -> dict[str, object]:

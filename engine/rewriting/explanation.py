@@ -38,9 +38,10 @@ from .compiler import admits, generated_globals
 from .fixed_point import Step
 from .formulas import value_code
 from .functions import parameters
-from .patterns import PatternCode, root_operator, variants
+from .patterns import PatternCode, variants
 from .ruleset import RuleSet
 from .scope import Scope, Sort
+from .shapes import root_operator
 from .support import NO_VALUE
 
 

@@ -24,6 +24,7 @@ from ..uop import UOp, intern, walk
 from .chain_run import ChainRun
 from .chains import terms_of
 from .matcher import Matcher, shape_of
+from .shapes import shape
 
 
 class StopReason(Enum):
@@ -154,7 +155,7 @@ class _Run:
                         stack.append(first)
                     continue
                 same = node if a is src[0] and b is src[1] else intern(op, node.dtype, (a, b), node.arg)
-                key: object = (a.dtype, a.op, b.op)
+                key: object = (a.dtype, a._shape or shape(a), b._shape or shape(b))
             else:
                 missing = [s for s in needed if s not in done]
                 if missing:

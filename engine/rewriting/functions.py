@@ -13,6 +13,7 @@ from .chains import union
 from .formulas import op_name, value_code
 from .patterns import PatternCode, variants
 from .scope import Binding, Scope, Sort, UnsupportedRule
+from .shapes import Wanted, wanted
 from .templates import build
 
 
@@ -52,7 +53,7 @@ class Writer:
         self._made(self.name, [f"v_{name}" for name in names], PatternCode(scope), made)
         return pattern
 
-    def direct_functions(self, chain: Chain, made: Sequence[Term]) -> Iterator[str]:
+    def direct_functions(self, chain: Chain, made: Sequence[Term]) -> Iterator[tuple[str, tuple[Wanted, ...]]]:
         """`def name(n, ctx, t0, …)`: the same for given terms, one function for each order of their operands."""
         for terms in product(*([term] if self.rule.ordered else variants(term) for term in chain.terms)):
             scope = self._scope()
@@ -62,7 +63,7 @@ class Writer:
                 code.match(term, place)
             name = f"{self.name}_direct{len(self.texts)}"
             self._made(name, places, code, made)
-            yield name
+            yield name, tuple(wanted(term) for term in terms)
 
     def _made(self, name: str, arguments: Sequence[str], code: PatternCode, made: Sequence[Term]) -> None:
         """Ends the code of a function that returns the terms that a rule makes."""

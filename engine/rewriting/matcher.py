@@ -1,9 +1,9 @@
 """Which rules can match a node: the decision tree of a stage.
 
 The groups of a stage are merged, in order, into one tree for each root operator. Its first level is that operator; the
-second tests the type and the operators of the operands together, with one look-up; a leaf lists the compiled
-functions that are left, in the order of the rules. Leaves are made when a node first asks for them, so a node that no
-rule can match costs two dictionary look-ups. The rules on chains stand apart, by operator and type.
+second tests the type and the shapes of the operands together, with one look-up; a leaf lists the compiled functions
+that are left, in the order of the rules. Leaves are made when a node first asks for them, so a node that no rule can
+match costs two dictionary look-ups. The rules on chains stand apart, by operator and type.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from ..uop import UOp
 from .chain_run import ChainRules, ChainRun, TermRule
 from .chains import may_chain, terms_of
 from .compiler import Function, Row, RowKind, admits
+from .shapes import shape
 
 Leaf = tuple[tuple[Function, str], ...]
 """Functions and the ids of their rules, in the order in which they are tried."""
 
 
 def shape_of(node: UOp) -> object:
-    """What a tree looks a node up by: the type that `on` speaks of, and the operators of the first operands."""
+    """What a tree looks a node up by: the type that `on` speaks of, and the shapes of the first operands."""
     src = node.src
     if len(src) == 2:
         a, b = src
-        return a.dtype, a.op, b.op
+        return a.dtype, a._shape or shape(a), b._shape or shape(b)
     if len(src) == 1:
-        return node.dtype, src[0].op
-    return (node.dtype, src[2].dtype, src[0].op, src[1].op, src[2].op) if src else node.dtype
+        return node.dtype, shape(src[0])
+    return (node.dtype, src[2].dtype, shape(src[0]), shape(src[1]), shape(src[2])) if src else node.dtype
 
 
 def judged_type(node: UOp) -> DType:
@@ -48,23 +49,22 @@ class Tree(dict[object, Leaf]):
     def __init__(self, rows: list[Row], functions: Mapping[str, Function], flags: frozenset[str]) -> None:
         self.rows, self.functions, self.flags = rows, functions, flags
 
-    def grow(self, node: UOp, shape: object) -> Leaf:
+    def grow(self, node: UOp, key: object) -> Leaf:
         """The leaf of the nodes of a shape, made from the first of them."""
-        names = tuple([s.op.name for s in node.src[:3]])
-        dtype = judged_type(node)
-        leaf = self[shape] = tuple(
+        src, dtype = node.src, judged_type(node)
+        leaf = self[key] = tuple(
             (self.functions[row.function], row.rule)
             for row in self.rows
-            if len(row.operands) <= len(names)
-            and all(wanted is None or wanted == name for wanted, name in zip(row.operands, names, strict=False))
+            if len(row.operands) <= len(src)
+            and all(wanted.fits(s) for wanted, s in zip(row.operands, src, strict=False))
             and admits(row.on, dtype, self.flags)
         )
         return leaf
 
     def leaf(self, node: UOp) -> Leaf:
-        shape = shape_of(node)
-        found = self.get(shape)
-        return self.grow(node, shape) if found is None else found
+        key = shape_of(node)
+        found = self.get(key)
+        return self.grow(node, key) if found is None else found
 
 
 class Matcher:
@@ -126,8 +126,11 @@ class Matcher:
         return ChainRules(
             tuple(
                 TermRule(
-                    row.rule, functions[row.pattern], functions[row.function],
-                    tuple(functions[name] for name in row.direct), row.operands
+                    row.rule,
+                    functions[row.pattern],
+                    functions[row.function],
+                    tuple((functions[name], wanted) for name, wanted in row.direct),
+                    row.repeats,
                 )
                 for row in rows
                 if row.kind is RowKind.TERMS

@@ -27,6 +27,7 @@ from ..language.syntax import (
 from ..ops import Op
 from .formulas import attr_code, literal_code, op_name, type_name, value_code
 from .scope import Binding, Scope, Sort, UnsupportedRule
+from .shapes import root_operator
 
 
 def variants(term: Term) -> list[Term]:
@@ -80,23 +81,6 @@ def _attr_shape(attr: Attr) -> str:
             return attr.name
         case _:
             return repr(attr)
-
-
-def root_operator(term: Term) -> Op | None:
-    """The operator that a node must have at this place; None where any will do."""
-    match term:
-        case Apply():
-            return term.op
-        case Lanes():
-            return ops.VECTORIZE
-        case Literal():
-            return ops.CONST
-        case Var():
-            return ops.CONST if term.kind is VarKind.CONST else None
-        case Bind():
-            return root_operator(term.term)
-        case _:
-            return None
 
 
 class PatternCode:

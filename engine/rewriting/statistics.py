@@ -32,7 +32,9 @@ def measured(rules: RuleSet) -> tuple[RuleSet, dict[str, RuleCost]]:
     costs = {row.rule: RuleCost() for row in rows}
     plain = rules.functions()
     functions = plain | {
-        name: _counting(plain[name], costs[row.rule]) for row in rows for name in (row.function, *row.direct)
+        name: _counting(plain[name], costs[row.rule])
+        for row in rows
+        for name in (row.function, *[name for name, _ in row.direct])
     }
     return RuleSet(rules.sources, rules.compiled, functions), costs
 

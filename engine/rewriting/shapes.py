@@ -1,0 +1,84 @@
+"""The shape of a node: its operator and those of its operands, as one small number to look rules up by.
+
+What a pattern asks of a node's shape is a `Wanted`. A rule whose wanted shapes do not fit is never tried.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import ops
+from ..language.syntax import Apply, Bind, Lanes, Literal, Pack, Term, Var, VarKind
+from ..ops import Op
+from ..uop import UOp
+
+DEPTH = 3
+"""How many operands the shape of a node shows."""
+
+_numbers: dict[tuple[object, ...], int] = {}
+
+
+def shape(node: UOp) -> int:
+    """The number of the node's shape: equal for nodes that patterns cannot tell apart by operators and by 0 and 1."""
+    found = node._shape
+    if found is None:
+        if node.op is ops.CONST:
+            key: tuple[object, ...] = (node.op, unit(node.arg))
+        else:
+            key = (node.op, *[s.op for s in node.src[:DEPTH]])
+        found = node._shape = _numbers.setdefault(key, len(_numbers) + 1)
+    return found
+
+
+def unit(value: object) -> str:
+    """`0`, `-0` and `1` for the constants that rules single out, else nothing."""
+    if value == 0:
+        return "-0" if str(value).startswith("-") else "0"
+    return "1" if value == 1 else ""
+
+
+class Wanted(NamedTuple):
+    """What a pattern asks of a node; the empty text asks nothing."""
+
+    op: str = ""
+    unit: str = ""  # of a constant
+    operands: tuple[str, ...] = ()  # the operators of the first operands
+
+    def fits(self, node: UOp) -> bool:
+        if self.op and self.op != node.op.name:
+            return False
+        if self.unit and self.unit != unit(node.arg):
+            return False
+        return all(op in ("", s.op.name) for op, s in zip(self.operands, node.src, strict=False))
+
+
+def wanted(term: Term) -> Wanted:
+    """What a pattern asks of the shape of a node that it matches."""
+    while isinstance(term, Bind):
+        term = term.term
+    op = root_operator(term)
+    if isinstance(term, Literal):
+        return Wanted("const", unit(term.value))
+    fixed = [arg for arg in term.args if not isinstance(arg, Pack)] if isinstance(term, Apply) else []
+    return Wanted(_name(op), "", tuple(_name(root_operator(arg)) for arg in fixed[:DEPTH]))
+
+
+def _name(op: Op | None) -> str:
+    return op.name if op is not None else ""
+
+
+def root_operator(term: Term) -> Op | None:
+    """The operator that a node must have at this place; None where any will do."""
+    match term:
+        case Apply():
+            return term.op
+        case Lanes():
+            return ops.VECTORIZE
+        case Literal():
+            return ops.CONST
+        case Var():
+            return ops.CONST if term.kind is VarKind.CONST else None
+        case Bind():
+            return root_operator(term.term)
+        case _:
+            return None
