@@ -23,6 +23,9 @@ from .uop import UOp
 F = TypeVar("F")
 """What a fact says: an interval, or a congruence."""
 
+_PLAIN = 1 << 63
+"""Constants below it are what they are: the short way."""
+
 # --- intervals -------------------------------------------------------------------------------------------------------
 
 
@@ -33,6 +36,10 @@ def interval(node: UOp) -> Interval:
     """
     known = node._interval
     if known is not None:
+        return known
+    arg = node.arg
+    if type(arg) is int and node.op is ops.CONST and -_PLAIN < arg < _PLAIN and not node.dtype.is_float:
+        known = node._interval = (arg, arg)
         return known
     if _is_number(node):
         for operand in node.src:
@@ -213,6 +220,10 @@ def congruence(node: UOp) -> Congruence:
     """
     known = node._congruence
     if known is not None:
+        return known
+    arg = node.arg
+    if type(arg) is int and node.op is ops.CONST and -_PLAIN < arg < _PLAIN and not node.dtype.is_float:
+        known = node._congruence = (0, arg)
         return known
     interval(node)
     if _has_congruence(node):

@@ -107,7 +107,11 @@ def _new(key: _Key, arg: object) -> UOp:
 
 def const(dtype: DType, value: Scalar) -> UOp:
     """A constant of `dtype`, wrapped or rounded into it; with a vector type the same value in each lane."""
-    value = dtype.canonical(value)
+    return exact_const(dtype, dtype.canonical(value))
+
+
+def exact_const(dtype: DType, value: Scalar) -> UOp:
+    """A constant whose value is known to be one of `dtype`."""
     key = (ops.CONST, dtype, (), float_bits(value) if isinstance(value, float) else value)
     reference = _table.get(key)
     node = reference() if reference is not None else None

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from .. import ops
+from .. import facts, ops
 from ..dtypes import DType
 from ..ops import Op
-from ..order import sort_key
+from ..order import sort_key, structure
 from ..uop import UOp, const, intern
 from .support import NO_VALUE
 
@@ -90,10 +90,18 @@ def in_order(op: Op, node: UOp) -> UOp:
     terms = terms_of(op, node)
     if len(terms) == 2:
         a, b = terms
-        if a.op is not ops.CONST and (b.op is ops.CONST or sort_key(a) <= sort_key(b)):
-            return node
-        return intern(op, node.dtype, (b, a))
+        return node if _precedes(a, b) else intern(op, node.dtype, (b, a))
     return combined(op, node.dtype, sorted(terms, key=sort_key))
+
+
+def _precedes(a: UOp, b: UOp) -> bool:
+    """The same as `sort_key(a) <= sort_key(b)`, without making keys that are not needed."""
+    if b.op is ops.CONST:
+        return True
+    if a.op is ops.CONST:
+        return False
+    loops, others = facts.ranges(a), facts.ranges(b)
+    return loops < others or loops == others and structure(a) <= structure(b)
 
 
 def shared_out(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -120,10 +120,15 @@ class _Run:
 
     def normalize(self, root: UOp) -> Report:
         """The engine's inner loop: each turn looks at the top of the work list."""
-        stack, done, opened, rewritten, takers = self.stack, self.done, self.opened, self.rewritten, self.takers
-        matcher, chains = self.matcher, self.chains
+        stack, done, takers, chains = self.stack, self.done, self.takers, self.chains
+        matcher = self.matcher
         trees, chain_operators, context = matcher.trees, matcher.chain_operators, matcher.context
         find = done.get
+
+        def is_settled(form: Form) -> bool:
+            """Whether this is a leaf that no rule can match."""
+            return form.__class__ is UOp and not form.src and form.op not in trees
+
         self.root = root
         stack.append(root)
         while stack:
@@ -134,38 +139,32 @@ class _Run:
                 if takers and form in takers:
                     self._hand_on(form, value)
                 continue
-            if form in rewritten:
-                raise self._loop(form)
-            node = form[0] if isinstance(form, tuple) else form
+            node = form[0] if form.__class__ is tuple else form
             op, src = node.op, node.src
             chained = op in chain_operators
-            needed: Sequence[Form] = [(s,) if s.op is op else s for s in src] if chained else src
 
             # the operands in normal form; those that are not there yet go first
             if len(src) == 2:
-                first, second = needed
+                first, second = src
+                if chained:
+                    first, second = (first,) if first.op is op else first, (second,) if second.op is op else second
                 a, b = find(first), find(second)
+                if a is None and is_settled(first):
+                    a = done[first] = first
+                if b is None and is_settled(second):
+                    b = done[second] = second
                 if a is None or b is None:
-                    if form in opened:
-                        raise self._loop(form)
-                    opened.add(form)
-                    if b is None:
-                        stack.append(second)
-                    if a is None:
-                        stack.append(first)
+                    self._open(form, [one for one, there in ((second, b), (first, a)) if there is None])
                     continue
                 same = node if a is src[0] and b is src[1] else intern(op, node.dtype, (a, b), node.arg)
                 key: object = (a.dtype, a._shape or shape(a), b._shape or shape(b))
             else:
-                missing = [s for s in needed if s not in done]
+                missing = [s for s in src if s not in done]
                 if missing:
-                    if form in opened:
-                        raise self._loop(form)
-                    opened.add(form)
                     missing.reverse()
-                    stack += missing
+                    self._open(form, missing)
                     continue
-                operands = tuple([done[s] for s in needed])
+                operands = tuple([done[s] for s in src])
                 same = node if operands == src else intern(op, node.dtype, operands, node.arg)
                 key = None
             if same is not node:
@@ -198,36 +197,60 @@ class _Run:
                 self._rewrite(form, same, result, rule)
                 continue
             done[form] = same
-            if same is not node:
-                done[same if form is node else (same,)] = same
+            if chained:
+                done[(same,)] = same
+            if same is not node and form is node:
+                done[same] = same
             stack.pop()
             if takers and form in takers:
                 self._hand_on(form, same)
         stop = StopReason.APPLIED if self.once else StopReason.SATURATED
         return Report(done[root], stop, self.fires, self.steps, len(done))
 
+    def _open(self, form: Form, missing: list[Form]) -> None:
+        """Puts the operands that are missing on top, the first of them last."""
+        if form in self.opened:
+            raise self._loop(form)
+        self.opened.add(form)
+        for one in missing:
+            if one in self.rewritten:
+                raise self._loop(one)
+        self.stack += missing
+
     def _rewrite(self, form: Form, same: UOp, result: UOp, rule: str) -> None:
         """A rule fired on `same`, which is `form` on its operands' normal forms: now what it made is next."""
         if rule:
-            self._count(same, result, rule)
-        done, link = self.done, isinstance(form, tuple)
-        made: Form = (result,) if link and result.op is same.op else result
-        again: Form = (same,) if link else same
+            if result.dtype is not same.dtype:
+                raise _wrong_type(rule, same, result)
+            self.fires[rule] += 1
+            if self.keep_steps:
+                self.steps.append(Step(rule, same, result))
+            self.fuel -= 1
+            if self.fuel < 0:
+                self._refuel(same)
+        done, made, again = self.done, result, same
+        if form.__class__ is tuple:
+            made, again = (result,) if result.op is same.op else result, (same,)
         value = result if self.once else done.get(made)
         if value is not None:
             done[form] = done[again] = value
             return
-        self.rewritten[form] = self.rewritten[again] = rule
-        if made in self.rewritten or made in self.opened:
+        rewritten = self.rewritten
+        rewritten[form] = rewritten[again] = rule
+        if made in rewritten or made in self.opened:
             raise self._loop(made)
-        takers = self.takers.pop(form, [])
-        takers.append(form)
-        if again != form:
-            takers.append(again)
-        if made in self.takers:
-            self.takers[made] += takers
+        takers = self.takers.pop(form, None)
+        if takers is None:
+            takers = [form]
         else:
+            takers.append(form)
+        if again is not form:
+            takers.append(again)
+        earlier = self.takers.get(made)
+        if earlier is None:
             self.takers[made] = takers
+        else:
+            earlier += takers
         self.stack[-1] = made
 
     def _hand_on(self, form: Form, value: UOp) -> None:
@@ -277,25 +300,15 @@ class _Run:
 
     def _count_terms(self, rule: str, term: UOp) -> None:
         self.fires[rule] += 1
-        self._burn(term)
-
-    # --- counting, loops ---------------------------------------------------------------------------------------------
-
-    def _count(self, before: UOp, after: UOp, rule: str) -> None:
-        if after.dtype is not before.dtype:
-            raise RewriteError(
-                f"rule {rule} turned a {before.dtype} into a {after.dtype}: {before!r} => {after!r}. "
-                "Both sides of a rule must have one type; add a cast or restrict the rule with `on`."
-            )
-        self.fires[rule] += 1
-        if self.keep_steps:
-            self.steps.append(Step(rule, before, after))
-        self._burn(before)
-
-    def _burn(self, term: UOp) -> None:
-        """One firing less to go."""
         self.fuel -= 1
-        if self.fuel < 0 and self.may_refuel:  # only now is the graph's size worth counting
+        if self.fuel < 0:
+            self._refuel(term)
+
+    # --- the end of the fuel, and loops ----------------------------------------------------------------------------------
+
+    def _refuel(self, term: UOp) -> None:
+        """The fuel is used up: a generous multiple of the graph's size is allowed, which only now is worth counting."""
+        if self.may_refuel:
             self.may_refuel = False
             self.fuel += FUEL_PER_NODE * _size(self.root or term)
         if self.fuel < 0:
@@ -310,6 +323,13 @@ class _Run:
         rules = [rule for place, rule in enumerate(rules) if place == 0 or rules[place - 1] != rule]
         busiest = [name for name, _ in self.fires.most_common(4)]
         return LoopError(rules or busiest, min(map(_node, cycle or [form]), key=_size), "the rules loop")
+
+
+def _wrong_type(rule: str, before: UOp, after: UOp) -> RewriteError:
+    return RewriteError(
+        f"rule {rule} turned a {before.dtype} into a {after.dtype}: {before!r} => {after!r}. "
+        "Both sides of a rule must have one type; add a cast or restrict the rule with `on`."
+    )
 
 
 def _node(form: Form) -> UOp:

@@ -105,7 +105,7 @@ class Writer:
         """Code that matches the chains of the pattern; what is only needed once the guard holds is returned."""
         deferred: list[str] = []
         for chain, place in code.chains:
-            if chain.op in (ADD, MUL):
+            if chain.op in (ADD, MUL) and place != "n":  # of a root the matcher has seen to it
                 code.require(f"may_chain({op_name(chain.op)}, {place}.dtype, ctx.flags)")
             if not chain.terms and not chain.shares and chain.rest is not None:
                 _bind(code, chain.rest, place)

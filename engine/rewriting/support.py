@@ -12,7 +12,7 @@ from .. import evaluate as ev
 from .. import facts, ops
 from ..dtypes import DType, Scalar, float_bits
 from ..ops import Op, RangeArg
-from ..uop import UOp, const, infer, intern
+from ..uop import UOp, const, exact_const, infer, intern
 
 
 class NoValue(Exception):
@@ -29,12 +29,15 @@ def constant(dtype: DType, value: Scalar | None) -> UOp:
     """The constant that `{…}` stands for. Raises NoValue where there is none: undefined, or beyond int64 for an index."""
     if value is None:
         raise NoValue
-    if not dtype.is_float:
+    kind = dtype.kind
+    if kind == "index" and value.__class__ is int and -INT64_LIMIT <= value < INT64_LIMIT:
+        return exact_const(dtype, value)
+    if kind != "float":
         if isinstance(value, float):
             if not math.isfinite(value):
                 raise NoValue
             value = int(value)
-        if dtype.kind == "index" and not -INT64_LIMIT <= value < INT64_LIMIT:
+        if kind == "index" and not -INT64_LIMIT <= value < INT64_LIMIT:
             raise NoValue
     return const(dtype, value)
 
@@ -46,7 +49,9 @@ def fold(op: Op, dtype: DType, *values: Scalar | None) -> Scalar:
     value = op.evaluate(dtype, *values)
     if value is None:
         raise NoValue
-    return value if op.negated is not None else dtype.canonical(value)
+    if op.negated is not None or dtype.kind == "index" and value.__class__ is int:
+        return value
+    return dtype.canonical(value)
 
 
 def convert(source: DType, value: Scalar, to: DType) -> Scalar:
