@@ -124,11 +124,6 @@ class _Run:
         matcher = self.matcher
         trees, chain_operators, context = matcher.trees, matcher.chain_operators, matcher.context
         find = done.get
-
-        def is_settled(form: Form) -> bool:
-            """Whether this is a leaf that no rule can match."""
-            return form.__class__ is UOp and not form.src and form.op not in trees
-
         self.root = root
         stack.append(root)
         while stack:
@@ -139,27 +134,27 @@ class _Run:
                 if takers and form in takers:
                     self._hand_on(form, value)
                 continue
-            node = form[0] if form.__class__ is tuple else form
+            node = form[0] if isinstance(form, tuple) else form
             op, src = node.op, node.src
             chained = op in chain_operators
 
             # the operands in normal form; those that are not there yet go first
             if len(src) == 2:
-                first, second = src
-                if chained:
-                    first, second = (first,) if first.op is op else first, (second,) if second.op is op else second
+                x, y = src
+                first: Form = (x,) if chained and x.op is op else x
+                second: Form = (y,) if chained and y.op is op else y
                 a, b = find(first), find(second)
-                if a is None and is_settled(first):
-                    a = done[first] = first
-                if b is None and is_settled(second):
-                    b = done[second] = second
+                if a is None and not x.src and x.op not in trees:  # a leaf that no rule can match
+                    a = done[x] = x
+                if b is None and not y.src and y.op not in trees:
+                    b = done[y] = y
                 if a is None or b is None:
                     self._open(form, [one for one, there in ((second, b), (first, a)) if there is None])
                     continue
-                same = node if a is src[0] and b is src[1] else intern(op, node.dtype, (a, b), node.arg)
+                same = node if a is x and b is y else intern(op, node.dtype, (a, b), node.arg)
                 key: object = (a.dtype, a._shape or shape(a), b._shape or shape(b))
             else:
-                missing = [s for s in src if s not in done]
+                missing: list[Form] = [s for s in src if s not in done]
                 if missing:
                     missing.reverse()
                     self._open(form, missing)
@@ -228,8 +223,10 @@ class _Run:
             self.fuel -= 1
             if self.fuel < 0:
                 self._refuel(same)
-        done, made, again = self.done, result, same
-        if form.__class__ is tuple:
+        done = self.done
+        made: Form = result
+        again: Form = same
+        if isinstance(form, tuple):
             made, again = (result,) if result.op is same.op else result, (same,)
         value = result if self.once else done.get(made)
         if value is not None:
