@@ -353,6 +353,7 @@ def _of_barrier(node: UOp) -> int:
 
 _BOUND_BY: dict[Op, Callable[[UOp], int]] = {
     ops.REDUCE: lambda node: _axes(node.src[1:]),
+    ops.GROUP_REDUCE: lambda node: _axes(node.src[4:]),
     ops.PHI: lambda node: _axes(node.src[0].src[1:]) if node.src[0].op is ops.DEFINE_ACC else 0,
     ops.WIDEN: lambda node: axis_bit(node.src[1]),
     ops.SINK: lambda node: -1,

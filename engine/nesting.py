@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from . import facts, ops
 from .errors import GraphError
-from .ops import RangeArg
+from .ops import AxisKind, RangeArg
 from .uop import UOp
 
 Path = tuple[int, ...]
@@ -27,9 +27,11 @@ class Nest:
         self.stores: list[UOp] = []
         self.phis: list[UOp] = []
         self.waiting: dict[UOp, int] = {}  # store -> loops that the barrier after it stands in
+        self.reduced = 0  # the axes of reductions
         for node in nodes:
             if node.op is ops.RANGE:
                 self.loops[axis_of(node)] = node
+                self.reduced |= facts.axis_bit(node) if _is_reduced(node) else 0
             elif node.op is ops.STORE:
                 self.stores.append(node)
             elif node.op is ops.PHI:
@@ -52,10 +54,14 @@ class Nest:
             outer |= 1 << axis
 
     def opened_by(self, node: UOp) -> Path:
-        """The loops that a store or a phi opens, outermost first."""
+        """The loops that a store or a phi opens, outermost first.
+
+        A store that a reduction waits for in each of its steps stands in the loop of that reduction, which opens it.
+        """
         if node.op is ops.PHI:
             return self._in_order((axis_of(loop) for loop in node.src[0].src[1:]), 0)
-        return self._in_order(bits(facts.ranges(node)), self.waiting.get(node, 0))
+        first = self.waiting.get(node, 0)
+        return self._in_order(bits(facts.ranges(node) & ~(first & self.reduced)), first)
 
     def _in_order(self, axes: Iterator[int], first: int) -> Path:
         """Those of `first` first, then as far as their ends allow, then by axis."""
@@ -85,6 +91,10 @@ class Nest:
                     "give the reductions ranges of their own"
                 )
         return tuple(axes)
+
+
+def _is_reduced(node: UOp) -> bool:
+    return isinstance(node.arg, RangeArg) and node.arg.kind is AxisKind.REDUCE
 
 
 def bits(mask: int) -> Iterator[int]:

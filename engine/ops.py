@@ -261,6 +261,12 @@ def _reduce(asked: DType | None, types: Types, arg: object) -> DType:
     return types[0]
 
 
+def _group_reduce(asked: DType | None, types: Types, arg: object) -> DType:
+    if types[1].element is not types[0].scalar or types[1].space != "local":
+        raise _fail(f"needs a group's memory of {types[0].scalar}, got {types[1]}")
+    return _reduce(asked, types, arg)
+
+
 def _phi(asked: DType | None, types: Types, arg: object) -> DType:
     accumulator, new = types
     if accumulator is not new:
@@ -385,13 +391,17 @@ LOAD = _declare(
     Op("load", None, _load)
 )  # src: buffer, index[, gate, alternative]; a vector type with a scalar index: consecutive
 STORE = _declare(Op("store", None, _store))  # src: buffer, index, value[, gate]
-BARRIER = _declare(Op("barrier", None, _nothing))  # src: the stores that it waits for
+BARRIER = _declare(Op("barrier", None, _nothing))  # src: the stores and values that it waits for
 AFTER = _declare(Op("after", None, _after))  # src: a buffer, then barriers: the buffer as it is after them
 SINK = _declare(Op("sink", None, _nothing))  # src: the stores of a kernel; its root
 
 # --- reductions ------------------------------------------------------------------------------------------------------
 
 REDUCE = _declare(Op("reduce", None, _reduce))  # src: value, then one or more ranges; arg: a reducer
+GROUP_REDUCE = _declare(Op("group_reduce", None, _group_reduce))
+"""src: value, local memory, this thread's place there, the place of a share, the range of the shares, then the ranges of
+this thread's own share; arg: a reducer. A reduction that threads of a group share out; all get its result. The memory
+has a place for each thread and lane. Exists until the stage `share`."""
 DEFINE_ACC = _declare(Op("define_acc", None, _after))
 """src: start value, then the ranges that it accumulates over; arg: the REDUCE node that it came from, its identity."""
 PHI = _declare(

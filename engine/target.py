@@ -19,11 +19,14 @@ class Target:
 
     `features` are names such as `max`, `threads`, `local-memory`, `half` (arithmetic), `bool-vector`, `mulacc`.
     `widths` are the vector widths that loads, stores and arithmetic may have, widest first; empty: scalars only.
+    Of a group, where there are any: the most threads, and the bytes of memory that they share.
     """
 
     name: str
     features: frozenset[str] = frozenset()
     widths: tuple[int, ...] = ()
+    group_threads: int = 1024
+    local_memory: int = 32768
 
     def has(self, feature: str) -> bool:
         return feature in self.features

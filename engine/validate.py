@@ -76,12 +76,11 @@ class _Validator:
 
     def _uses(self, node: UOp) -> Iterator[str]:
         """Operands that are not known where the node stands."""
-        if node.op is ops.BARRIER:
-            for store in node.src:
-                if store.src[:3] not in self.stored:
-                    yield "a store that it waits for has not happened"
-            return
         operands = node.src[:1] if node.op is ops.DEFINE_ACC else node.src
+        if node.op is ops.BARRIER:
+            operands = tuple(operand for operand in node.src if operand.op is not ops.STORE)
+            if any(store.op is ops.STORE and store.src[:3] not in self.stored for store in node.src):
+                yield "a store that it waits for has not happened"
         for operand in dict.fromkeys(operands):
             scope = self.scopes.get(operand)
             if scope is None:
@@ -171,7 +170,7 @@ class _Validator:
                 yield f"is assigned inside of {opener!r}, which is none of its loops"
 
 
-_GRAPH_ONLY = frozenset({ops.REDUCE, ops.WIDEN, ops.FOLD_LANES, ops.SINK})
+_GRAPH_ONLY = frozenset({ops.REDUCE, ops.GROUP_REDUCE, ops.WIDEN, ops.FOLD_LANES, ops.SINK})
 
 
 def _loops(phi: UOp) -> tuple[UOp, ...]:

@@ -100,6 +100,7 @@ _ARGUMENTS: dict[Op, tuple[str, Callable[[UOp], bool]]] = {
     ops.GEP: ("a lane's number", lambda node: isinstance(node.arg, int) and not isinstance(node.arg, bool)),
     ops.FOLD_LANES: ("a reducer", _is_reducer),
     ops.REDUCE: ("a reducer", _is_reducer),
+    ops.GROUP_REDUCE: ("a reducer", _is_reducer),
     ops.DEFINE_ACC: ("its reduce node", lambda node: isinstance(node.arg, UOp) and node.arg.op is ops.REDUCE),
 }
 
@@ -121,7 +122,7 @@ def _wrong_operands(node: UOp) -> Iterator[str]:
     for position, operand in enumerate(node.src):
         wanted = _wanted(node.op, position)
         if wanted is None:
-            if node.op is ops.WIDEN and operand.op in _EFFECTS:
+            if node.op in (ops.WIDEN, ops.BARRIER) and operand.op in _EFFECTS:
                 continue
             if operand.dtype.kind in ("void", "pointer"):
                 yield f"operand {position} must be a value, got {operand.op.name} of type {operand.dtype}"
@@ -134,6 +135,8 @@ def _wrong_operands(node: UOp) -> Iterator[str]:
 
 def _wanted(op: Op, position: int) -> tuple[Op, ...] | None:
     """The operators that may stand at an operand's position; None: any value."""
+    if op is ops.GROUP_REDUCE:
+        return (ops.LOCAL,) if position == 1 else (ops.RANGE,) if position > 3 else None
     at_first, further = _OPERANDS.get(op, (None, None))
     return at_first if position == 0 else further
 
@@ -143,7 +146,7 @@ _EFFECTS = (ops.STORE, ops.WIDEN)
 _BINDERS = frozenset({ops.REDUCE, ops.DEFINE_ACC})
 _OPERANDS: dict[Op, tuple[tuple[Op, ...] | None, tuple[Op, ...] | None]] = {
     ops.LOAD: (_POINTERS, None), ops.STORE: (_POINTERS, None),
-    ops.AFTER: (_POINTERS, (ops.BARRIER,)), ops.BARRIER: (_EFFECTS, _EFFECTS), ops.SINK: (_EFFECTS, _EFFECTS),
+    ops.AFTER: (_POINTERS, (ops.BARRIER,)), ops.SINK: (_EFFECTS, _EFFECTS),
     ops.REDUCE: (None, (ops.RANGE,)), ops.DEFINE_ACC: (None, (ops.RANGE,)), ops.PHI: ((ops.DEFINE_ACC,), None),
     ops.ENDRANGE: ((ops.RANGE,), None), ops.ENDIF: ((ops.IF,), None),
 }  # fmt: skip

@@ -7,16 +7,18 @@ depend on each other share loops, and one that does has other ranges.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from ..engine import dtypes, ops
 from ..engine.dtypes import DType
-from ..engine.ops import AxisKind, ThreadKind
+from ..engine.ops import AxisKind, BufferArg, ThreadKind
 from ..engine.target import Target
 from ..engine.uop import UOp, buffer, const, make, range_, special
 from .kernel import Const, Elementwise, Kernel, Load, Reduce, Store
 from .launch import group_dims
-from .schedule import Axis, Option, Plan, plan
+from .plan import Axis, Plan, accumulated, lanes, plan
+from .schedule import Option
 from .sizes import Size, to_uop
 from .view import address
 
@@ -25,8 +27,6 @@ LOCAL_LIMITS = (1024, 1024, 64)
 
 Indices = tuple[UOp, ...]
 ZERO = const(dtypes.index, 0)
-WIDER = {dtypes.float16: dtypes.float32, dtypes.bfloat16: dtypes.float32}
-"""What a sum accumulates in, where that is not the type itself; it is rounded once, at the end."""
 
 
 def lower(kernel: Kernel, schedule: Iterable[Option], target: Target) -> UOp:
@@ -43,9 +43,12 @@ class _Lowering:
         self.levels = _reduce_levels(kernel)
         self.sizes = {argument.slot: _elements(argument.shape) for argument in kernel.arguments}
         self.lanes: dict[int, UOp] = {}
+        self.threads = _Threads(planned)
         self.indices = self._store_indices()
         self.reduced = {n: self._reduce_ranges(n, r) for n, r in enumerate(kernel.nodes) if isinstance(r, Reduce)}
+        self.combining: dict[tuple[int, ...], UOp] = {}
         self.done: dict[tuple[int, Indices], UOp] = {}
+        self.memories = 0
 
     def sink(self) -> UOp:
         return make(ops.SINK, *(self._store(node) for node in self.kernel.nodes if isinstance(node, Store)))
@@ -54,18 +57,19 @@ class _Lowering:
 
     def _store_indices(self) -> Indices:
         """The index of each axis where the stores stand: threads, groups or loops outside, lanes inside."""
-        axes = self.plan.axes
-        outer = self._outer(axes)
-        local = self._local(axes)
+        outer = self._outer(self.plan.axes)
         found = []
-        for number, axis in enumerate(axes):
-            if axis.reduce:
+        for number, axis in enumerate(self.plan.axes):
+            if not axis.is_stored:
                 found.append(ZERO)
                 continue
             index = outer[number]
             if axis.thread > 1:
-                index = _join(special(ThreadKind.THREAD, 0, axis.thread), axis.size, index)
-            index = _join(index, axis.local, local[number])
+                index = _join(special(ThreadKind.THREAD, 0, axis.thread), axis.stored, index)
+            if axis.shared:
+                index = _join(index, axis.group, self.threads.group[number])
+            if axis.local > 1:
+                index = _join(index, axis.local, self.threads.local[number])
             if axis.upcast > 1:
                 self.lanes[number] = range_(self.rank + number, axis.upcast, AxisKind.UPCAST)
                 index = _join(index, axis.upcast, self.lanes[number])
@@ -73,18 +77,18 @@ class _Lowering:
         return tuple(found)
 
     def _outer(self, axes: tuple[Axis, ...]) -> dict[int, UOp]:
-        free = [number for number, axis in enumerate(axes) if not axis.reduce]
-        result = dict.fromkeys(free, ZERO)
-        wide = [number for number in free if axes[number].size != 1]
+        """Groups where the device has them, else loops; an axis that is reduced too is a loop, inside all others."""
+        result = dict.fromkeys(self.plan.order, ZERO)
+        wide = [number for number in self.plan.order if axes[number].stored_loop != 1]
         grouped = [number for number in wide if self.target.has("threads") and not axes[number].mixed]
-        groups = group_dims(ThreadKind.GROUP, [axes[number].size for number in grouped], GROUP_LIMITS, reverse=True)
-        loops = {number: range_(number, to_uop(axes[number].size)) for number in wide if number not in grouped}
+        sizes = [axes[number].stored_loop for number in grouped]
+        groups = group_dims(ThreadKind.GROUP, sizes, GROUP_LIMITS, reverse=True)
+        loops = {
+            number: range_(place, to_uop(axes[number].stored_loop))
+            for place, number in enumerate(self.plan.order)
+            if number in wide and number not in grouped
+        }
         return result | dict(zip(grouped, groups, strict=True)) | loops
-
-    def _local(self, axes: tuple[Axis, ...]) -> dict[int, UOp]:
-        wide = [number for number, axis in enumerate(axes) if axis.local > 1]
-        found = group_dims(ThreadKind.LOCAL, [axes[number].local for number in wide], LOCAL_LIMITS, reverse=True)
-        return dict.fromkeys(range(len(axes)), ZERO) | dict(zip(wide, found, strict=True))
 
     def _reduce_ranges(self, number: int, node: Reduce) -> tuple[dict[int, UOp], list[UOp]]:
         """The index of each reduced axis, and the ranges that it is made of, unrolled ones first."""
@@ -93,35 +97,53 @@ class _Lowering:
         first = 2 * self.rank * (1 + self.levels[number])
         for axis in node.axes:
             planned = self.plan.axes[axis]
-            size = self.kernel.shapes[node.src][axis]
-            indices[axis] = ZERO
-            if size == 1:
-                continue
-            if planned.reduce and planned.unroll > 1:
-                step = range_(first + self.rank + axis, planned.unroll, AxisKind.UNROLL)
-                unrolled.append(step)
-                indices[axis] = step
-                size = planned.size
-            if size != 1:
-                loop = range_(first + axis, to_uop(size), AxisKind.REDUCE)
-                loops.append(loop)
-                indices[axis] = _join(loop, planned.unroll, indices[axis])
+            index = ZERO
+            if self.kernel.shapes[node.src][axis] != 1:
+                if planned.reduced != 1:
+                    index = range_(first + axis, to_uop(planned.reduced), AxisKind.REDUCE)
+                    loops.append(index)
+                if planned.group > 1:
+                    thread = self.threads.group[axis]
+                    outer = planned.group_outer
+                    index = _join(thread, planned.reduced, index) if outer else _join(index, planned.group, thread)
+                if planned.unroll > 1:
+                    step = range_(first + self.rank + axis, planned.unroll, AxisKind.UNROLL)
+                    unrolled.append(step)
+                    index = _join(index, planned.unroll, step)
+            indices[axis] = index
         return indices, unrolled + loops
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
     def _store(self, node: Store) -> UOp:
-        at = _inside(node.views[-1].shape, self.indices)
-        position, gate = address(node.views, at)
+        shape = node.views[-1].shape
+        position, valid = address(node.views, _inside(shape, self.indices))
+        gate = _all(valid, *self._padding(shape, self.indices), *self._first_thread(shape))
         value = self._value(node.src, self.indices)
         if node.image:
             value = _cast(value, node.dtype)
         target = buffer(node.buffer, node.dtype, self.sizes[node.buffer])
         store = make(ops.STORE, target, position, value, *([] if gate is None else [gate]))
         for axis in self.plan.upcast_order:
-            if axis in self.lanes and node.views[-1].shape[axis] != 1:
+            if axis in self.lanes and shape[axis] != 1:
                 store = make(ops.WIDEN, store, self.lanes[axis])
         return store
+
+    def _padding(self, shape: Iterable[object], indices: Indices) -> list[UOp]:
+        """What must hold for an index to be inside of the padded axes."""
+        return [
+            make(ops.LT, index, to_uop(axis.size))
+            for axis, size, index in zip(self.plan.axes, shape, indices, strict=True)
+            if axis.padded and size != 1 and index is not ZERO
+        ]
+
+    def _first_thread(self, shape: Iterable[object]) -> list[UOp]:
+        """Of the threads that share out reductions, those that do not share out this store too: the first stores."""
+        return [
+            make(ops.EQ, self.threads.group[number], ZERO)
+            for number, (axis, size) in enumerate(zip(self.plan.axes, shape, strict=True))
+            if axis.group > 1 and not (axis.shared and size != 1)
+        ]
 
     def _value(self, root: int, indices: Indices) -> UOp:
         """A node for these indices, and before it, without recursion, what it needs."""
@@ -171,20 +193,76 @@ class _Lowering:
                 raise AssertionError("a store is no value")
 
     def _load(self, node: Load, indices: Indices) -> UOp:
-        position, gate = address(node.views, _inside(node.views[-1].shape, indices))
+        shape = node.views[-1].shape
+        position, valid = address(node.views, _inside(shape, indices))
+        gate = _all(valid, *self._padding(shape, indices))
         source = buffer(node.buffer, node.dtype, self.sizes[node.buffer])
         gated = [] if gate is None else [gate, const(node.dtype, 0)]
         value = make(ops.LOAD, source, position, *gated)
         return _cast(value, dtypes.float32) if node.image else value
 
     def _reduce(self, number: int, node: Reduce, indices: Indices) -> UOp:
-        value = self.done[node.src, self._reduced_indices(number, indices)]
-        _, ranges = self.reduced[number]
-        if not ranges:
-            return value
+        """The reduction of the values; those of places beyond a padded axis are the identity, which changes nothing."""
+        inner = self._reduced_indices(number, indices)
+        value = self.done[node.src, inner]
         dtype = value.dtype
-        wider = WIDER.get(dtype, dtype) if node.op in (ops.ADD, ops.MUL) else dtype
-        return _cast(make(ops.REDUCE, _cast(value, wider), *ranges, arg=node.op), dtype)
+        value = _cast(value, accumulated(node.op, dtype))
+        shape = self.kernel.shapes[node.src]
+        inside = _all(*self._padding([size if n in node.axes else 1 for n, size in enumerate(shape)], inner))
+        if inside is not None:
+            value = make(ops.WHERE, inside, value, const(value.dtype, ops.identity_of(node.op, value.dtype)))
+        grouped = tuple(axis for axis in node.axes if self.plan.axes[axis].group > 1 and shape[axis] != 1)
+        _, ranges = self.reduced[number]
+        if grouped:
+            return _cast(self._group_reduce(node, number, grouped, value), dtype)
+        return _cast(make(ops.REDUCE, value, *ranges, arg=node.op), dtype) if ranges else _cast(value, dtype)
+
+    def _group_reduce(self, node: Reduce, number: int, grouped: tuple[int, ...], value: UOp) -> UOp:
+        """A reduction whose shares the threads of a group put into memory of their own, one place for each thread."""
+        size = self.plan.group_size * lanes(self.plan, self.kernel.shapes[number])
+        memory = make(ops.LOCAL, dtype=value.dtype.ptr("local"), arg=BufferArg(self.memories, size))
+        self.memories += 1
+        if grouped not in self.combining:
+            steps = math.prod(self.plan.axes[axis].group for axis in grouped)
+            first = 2 * self.rank * (2 + max(self.levels))
+            self.combining[grouped] = range_(first + len(self.combining), steps, AxisKind.REDUCE)
+        share = self.combining[grouped]
+        _, ranges = self.reduced[number]
+        places = self.threads.place(()), self.threads.place(grouped, share)
+        return make(ops.GROUP_REDUCE, value, memory, *places, share, *ranges, arg=node.op)
+
+
+class _Threads:
+    """The threads of a group: those of LOCAL axes, and those that share out a reduction, by axis."""
+
+    def __init__(self, planned: Plan) -> None:
+        locals_ = [(axis.local, number, False) for number, axis in enumerate(planned.axes) if axis.local > 1]
+        groups = [(axis.group, number, True) for number, axis in enumerate(planned.axes) if axis.group > 1]
+        self.parts = locals_ + groups
+        sizes = [size for size, _, _ in self.parts]
+        self.indices = group_dims(ThreadKind.LOCAL, sizes, LOCAL_LIMITS, reverse=True)
+        named = list(zip(self.parts, self.indices, strict=True))
+        self.local = {number: index for (_, number, group), index in named if not group}
+        self.group = {number: index for (_, number, group), index in named if group}
+
+    def place(self, grouped: tuple[int, ...], share: UOp = ZERO) -> UOp:
+        """This thread's number in its group; with its indices of the grouped axes replaced by those of a share."""
+        shares = dict(zip(grouped, self._split(share, grouped), strict=True))
+        flat = ZERO
+        for (size, number, group), index in zip(self.parts, self.indices, strict=True):
+            flat = _join(flat, size, shares.get(number, index) if group else index)
+        return flat
+
+    def _split(self, share: UOp, grouped: tuple[int, ...]) -> list[UOp]:
+        """The indices of the grouped axes in the number of a share, row-major."""
+        sizes = {number: size for size, number, group in self.parts if group}
+        found: list[UOp] = []
+        stride = 1
+        for number in reversed(grouped):
+            at = share if stride == 1 else make(ops.FLOORDIV, share, const(dtypes.index, stride))
+            found.append(make(ops.FLOORMOD, at, const(dtypes.index, sizes[number])))
+            stride *= sizes[number]
+        return found[::-1]
 
 
 def _constant(node: Const, indices: Indices) -> UOp:
@@ -194,6 +272,15 @@ def _constant(node: Const, indices: Indices) -> UOp:
         value = const(node.dtype, node.value)
     _, gate = address(node.views, _inside(node.views[-1].shape, indices))
     return value if gate is None else make(ops.WHERE, gate, value, const(node.dtype, 0))
+
+
+def _all(*clauses: UOp | None) -> UOp | None:
+    """The conjunction of the clauses that there are; None if there is none."""
+    gate: UOp | None = None
+    for clause in clauses:
+        if clause is not None:
+            gate = clause if gate is None else make(ops.AND, gate, clause)
+    return gate
 
 
 def _inside(shape: Iterable[object], indices: Indices) -> Indices:

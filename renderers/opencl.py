@@ -45,9 +45,11 @@ class OpenCLRenderer(CStyle):
     })  # fmt: skip
     keywords = frozenset(_RESERVED.split())
 
-    def __init__(self, *, half: bool = False, float64: bool = True) -> None:
+    def __init__(
+        self, *, half: bool = False, float64: bool = True, group_threads: int = 1024, local_memory: int = 32768
+    ) -> None:
         features = FEATURES | ({"half"} if half else set()) | ({"float64"} if float64 else set())
-        self.target = Target("opencl", features, (16, 8, 4, 2))
+        self.target = Target("opencl", features, (16, 8, 4, 2), group_threads, local_memory)
         self.scalars = dict(_SCALARS)
         self.bits16 = frozenset({d.bfloat16})
         if not half:

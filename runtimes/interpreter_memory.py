@@ -1,8 +1,8 @@
 """The memory of the interpreter: every access checked, for its bounds, for races and for missing barriers.
 
 Threads run in lock step, so an order that a device does not promise would go unnoticed. Therefore local memory keeps
-who stored each element since the last barrier, and two threads that store different values to one element at once are
-an error.
+who stored and who read each element since the last barrier: a thread that reads what another stored, or stores what
+another read or stored, is an error, and so are two that store different values to one element at once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,23 @@ from ..engine.uop import UOp
 Values = npt.NDArray[Any]
 """One row a thread, or one for all; one column a lane."""
 
-NEVER, VISIBLE = -2, -1
-"""Instead of a thread's number: nothing has been stored; a barrier has passed since the store."""
+NEVER, VISIBLE, SEVERAL = -2, -1, -3
+"""Instead of a thread's number: nobody; a barrier has passed since the store; more than one thread."""
 
 
 @dataclass(slots=True)
 class _Local:
-    """One local array: for each group its elements, and who stored each."""
+    """One local array: for each group its elements, and who stored and who read each since the last barrier."""
 
     data: Array
     writer: npt.NDArray[np.int64]
+    reader: npt.NDArray[np.int64]
+
+    def note_readers(self, at: tuple[Values, ...], threads: Values) -> None:
+        before = self.reader[at]
+        self.reader[at] = threads
+        several = (self.reader[at] != threads) | ((before != NEVER) & (before != threads))
+        self.reader[tuple(part[several] for part in at)] = SEVERAL
 
 
 @dataclass
@@ -54,12 +61,14 @@ class Memory:
         """Local memory starts without values in every group."""
         assert isinstance(node.arg, BufferArg) and node.dtype.element is not None and node.arg.size is not None
         shape = (groups, node.arg.size)
-        self.local[node] = _Local(np.zeros(shape, numpy_dtype(node.dtype.element)), np.full(shape, NEVER, np.int64))
+        nobody = np.full(shape, NEVER, np.int64)
+        self.local[node] = _Local(np.zeros(shape, numpy_dtype(node.dtype.element)), nobody, nobody.copy())
 
     def barrier(self) -> None:
         """From here on every thread sees what its group has stored."""
         for local in self.local.values():
             local.writer[local.writer != NEVER] = VISIBLE
+            local.reader[...] = NEVER
 
     def load(self, node: UOp, places: Values, gate: Values | None, other: Values | None) -> Values:
         """The elements at `places` where the gate holds, elsewhere `other`, or 0."""
@@ -71,7 +80,9 @@ class Memory:
         chosen = np.broadcast_to(True if gate is None else gate, shape)
         at = self._elements(local, places, shape, chosen)
         if local is not None:
-            self._check_visible(node, local.writer[at], self._spread(self.inside, shape)[chosen], at[-1])
+            threads = self._spread(self.inside, shape)[chosen]
+            self._check_visible(node, local.writer[at], threads, at[-1])
+            local.note_readers(at, threads)
         result = np.zeros(shape, held_dtype(element))
         if other is not None:
             result[...] = other
@@ -85,11 +96,13 @@ class Memory:
         shape = self._shape(local, places, value, gate)
         chosen = np.broadcast_to(True if gate is None else gate, shape)
         at = self._elements(local, places, shape, chosen)
+        if local is not None:
+            threads = self._spread(self.inside, shape)[chosen]
+            self._check_free(node, local.writer[at], local.reader[at], threads, at[-1])
+            local.writer[at] = threads
         stored = to_storage(np.broadcast_to(value, shape)[chosen], element)
         data[at] = stored
         self._check_race(node, data[at], stored, at[-1])
-        if local is not None:
-            local.writer[at] = self._spread(self.inside, shape)[chosen]
 
     # --- which elements ----------------------------------------------------------------------------------------------
 
@@ -139,6 +152,15 @@ class Memory:
         ):
             if wrong.any():
                 self._fail(node, int(at[wrong][0]), problem)
+
+    def _check_free(self, node: UOp, writers: Values, readers: Values, threads: Values, at: Values) -> None:
+        """Whether nobody else has touched since the last barrier what is stored to now."""
+        for wrong, done in (
+            ((readers != NEVER) & (readers != threads), "read"),
+            ((writers >= 0) & (writers != threads), "stored"),
+        ):
+            if wrong.any():
+                self._fail(node, int(at[wrong][0]), f"was {done} by another thread, and no barrier has passed since")
 
     def _check_race(self, node: UOp, found: Array, stored: Array, at: Values) -> None:
         bits = np.dtype(f"u{stored.dtype.itemsize}")

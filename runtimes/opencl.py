@@ -30,7 +30,13 @@ class OpenCLRuntime:
         """Raises DeviceError if no device works."""
         self._found = found or opencl_device.find()
         self._queue = cl.CommandQueue(self._found.context, self._found.device)
-        self.renderer = OpenCLRenderer(half=self._found.has("cl_khr_fp16"), float64=self._found.has("cl_khr_fp64"))
+        device = self._found.device
+        self.renderer = OpenCLRenderer(
+            half=self._found.has("cl_khr_fp16"),
+            float64=self._found.has("cl_khr_fp64"),
+            group_threads=device.max_work_group_size,
+            local_memory=device.local_mem_size,
+        )
 
     @property
     def description(self) -> str:

@@ -40,6 +40,7 @@ BUILTINS: dict[str, Builtin] = {
         ("nodes", "nodes"),
         "whether the first varies with one of the ranges that the second names",
     ),
+    "varies": Builtin(("node",), "whether the node varies with any range at all"),
     "extent": Builtin(("node",), "the number of steps of a range; none if it is symbolic"),
     "kind": Builtin(
         ("node",),

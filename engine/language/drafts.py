@@ -256,7 +256,7 @@ def _range(term: Apply, parts: list[Part], attrs: list[object]) -> UOp:
 
 _BUILDERS: dict[Op, _Builder] = {
     ops.CAST: _convert, ops.BITCAST: _convert, ops.GEP: _pick, ops.LOAD: _load, ops.STORE: _store,
-    ops.REDUCE: _reduce, ops.DEFINE_ACC: _reduce, ops.FOLD_LANES: _fold_lanes, ops.WIDEN: _widen, ops.RANGE: _range,
+    ops.REDUCE: _reduce, ops.GROUP_REDUCE: _reduce, ops.DEFINE_ACC: _reduce, ops.FOLD_LANES: _fold_lanes, ops.WIDEN: _widen, ops.RANGE: _range,
 }  # fmt: skip
 
 

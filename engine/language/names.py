@@ -98,14 +98,14 @@ def number(token: Token) -> bool | int | float:
 
 
 OPERANDS: dict[str, tuple[int, int | None]] = {
-    "load": (2, 4), "store": (3, 4), "reduce": (1, None), "define_acc": (1, None), "vectorize": (1, None),
+    "load": (2, 4), "store": (3, 4), "reduce": (1, None), "group_reduce": (5, None), "define_acc": (1, None), "vectorize": (1, None),
     "after": (1, None), "barrier": (0, None), "sink": (0, None),
 }  # fmt: skip
 """How many operands the operators without a fixed number take; None: any number."""
 
 BRACKETS: dict[str, tuple[tuple[str, ...], int]] = {
     "cast": (("type",), 1), "bitcast": (("type",), 1), "gep": (("number",), 1), "load": (("number",), 0),
-    "vectorize": (("number",), 0), "reduce": (("operator",), 1), "fold_lanes": (("operator", "number"), 2),
+    "vectorize": (("number",), 0), "reduce": (("operator",), 1), "group_reduce": (("operator",), 1), "fold_lanes": (("operator", "number"), 2),
     "range": (("arg",), 1), "special": (("arg",), 1), "define_acc": (("arg",), 1),
     "buffer": (("arg", "type"), 1), "local": (("arg", "type"), 1), "var": (("arg", "type"), 1),
 }  # fmt: skip

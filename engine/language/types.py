@@ -313,7 +313,7 @@ class _Typing:
                 return _Type(first.lane, _SCALAR)
             case ops.VECTORIZE | ops.WIDEN | ops.FOLD_LANES:
                 return _Type(first.lane)
-            case ops.REDUCE | ops.DEFINE_ACC | ops.AFTER:
+            case ops.REDUCE | ops.GROUP_REDUCE | ops.DEFINE_ACC | ops.AFTER:
                 return first
             case ops.PHI:
                 for arg, here in zip(term.args[1:], types[1:], strict=True):

@@ -101,7 +101,9 @@ def _node_code(formula: Formula, scope: Scope) -> str:
     raise UnsupportedRule(formula.span, "this must be a name that the left side binds")
 
 
-NODE_FUNCTIONS = frozenset({"min", "max", "uses", "extent", "kind", "dtype", "width", "size", "bits", "constant"})
+NODE_FUNCTIONS = frozenset(
+    {"min", "max", "uses", "varies", "extent", "kind", "dtype", "width", "size", "bits", "constant"}
+)
 """Functions all of whose arguments are nodes (bits also takes a type); the others say below which are."""
 
 

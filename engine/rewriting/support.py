@@ -149,6 +149,11 @@ def uses(node: UOp | tuple[UOp, ...], over: UOp | tuple[UOp, ...]) -> bool:
     return any(facts.ranges(one) & mask for one in nodes)
 
 
+def varies(node: UOp) -> bool:
+    """Whether the node varies with any range."""
+    return facts.ranges(node) != 0
+
+
 def kind(node: UOp) -> str:
     """The kind of a range or hardware index, as rules write it."""
     return node.arg.kind.value if isinstance(node.arg, RangeArg | ops.SpecialArg) else ""
@@ -180,6 +185,6 @@ def is_constant(node: UOp) -> bool:
 
 GUARD_FUNCTIONS: dict[str, Callable[..., object]] = {
     "min": low, "max": high, "divides": facts.divides, "aligned": lambda node, n: facts.divides(n, node),
-    "uses": uses, "extent": extent, "kind": kind, "dtype": dtype, "width": width, "bits": bits,
+    "uses": uses, "varies": varies, "extent": extent, "kind": kind, "dtype": dtype, "width": width, "bits": bits,
     "fits": facts.fits, "size": size, "constant": is_constant,
 }  # fmt: skip

@@ -209,7 +209,11 @@ def _operands(term: Apply, scope: Scope, expected: str | None) -> str:
 
 def _operand_type(term: Apply, position: int, expected: str | None, scope: Scope) -> str | None:
     """The type that a constant takes as this operand."""
-    if term.op in SAME_TYPE or term.op is ops.PHI or (term.op in (ops.REDUCE, ops.DEFINE_ACC) and position == 0):
+    if (
+        term.op in SAME_TYPE
+        or term.op is ops.PHI
+        or (term.op in (ops.REDUCE, ops.GROUP_REDUCE, ops.DEFINE_ACC) and position == 0)
+    ):
         return expected
     if term.op is ops.STORE and position == 2:
         return f"{build(term.args[0], scope, None).dtype}.element"

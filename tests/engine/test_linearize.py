@@ -440,6 +440,21 @@ def test_loops_that_would_need_each_other_are_separated() -> None:
     assert sum(n.op is ops.RANGE for n in kernel.uops) == 3
 
 
+def test_a_store_that_a_reduction_waits_for_stands_in_its_loop() -> None:
+    """In each step the threads exchange values, and a barrier frees the memory for the next."""
+    k, t = over(0, 4), hardware(ThreadKind.LOCAL, 0, 8)
+    memory = make(ops.LOCAL, dtype=d.int32.ptr("local"), arg=BufferArg(0, 8))
+    value = load(A, add(mul(k, 8), t))
+    stored = make(ops.STORE, make(ops.AFTER, memory, make(ops.BARRIER, value)), t, value)
+    other = make(ops.LOAD, make(ops.AFTER, memory, make(ops.BARRIER, stored)), make(ops.XOR, t, num(1)))
+    kernel = linear(store(OUT, t, total(other, k)))
+    wanted = (ops.RANGE, ops.BARRIER, ops.STORE, ops.ENDRANGE)
+    assert [n.op for n in kernel.uops if n.op in wanted] == [
+        ops.RANGE, ops.BARRIER, ops.STORE, ops.BARRIER, ops.ENDRANGE, ops.STORE,
+    ]  # fmt: skip
+    assert validate(kernel) == []
+
+
 # --- the signature ---------------------------------------------------------------------------------------------------
 
 

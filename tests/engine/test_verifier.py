@@ -115,7 +115,7 @@ BAD = {
         intern(ops.WHERE, void, (const(d.bool_, True), store(X), store(X))),
         None,
     ),
-    "barrier of a load": (intern(ops.BARRIER, void, (X,)), ["operand 0 must be store or widen, got load"]),
+    "barrier of a buffer": (intern(ops.BARRIER, void, (SHARED,)), ["operand 0 must be a value, got local of type local float32*"]),
     "after a store": (
         intern(ops.AFTER, SHARED.dtype, (SHARED, store(X))),
         ["operand 1 must be barrier, got store"],

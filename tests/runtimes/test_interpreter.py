@@ -228,6 +228,35 @@ def test_a_missing_barrier() -> None:
     assert "was stored by another thread, and no barrier has passed since" in failure(exchange(barrier=False), out)
 
 
+def rounds(*, barrier: bool) -> LinearKernel:
+    """In each step each thread reads what its neighbour has stored in that step."""
+    t, step = local(4), loop(0, 3)
+    memory = shared(4)
+    new = add(mul(step, 10), t)
+    free = make(ops.AFTER, memory, make(ops.BARRIER, new)) if barrier else memory
+    ready = make(ops.AFTER, memory, make(ops.BARRIER, make(ops.STORE, free, t, new)))
+    place = add(mul(step, 4), t)
+    return linear(make(ops.STORE, OUT, place, make(ops.LOAD, ready, make(ops.XOR, t, num(1)))))
+
+
+def test_a_store_over_what_others_may_still_read() -> None:
+    out = np.zeros(12, np.int32)
+    run(rounds(barrier=True), out)
+    assert out.reshape(3, 4).tolist() == [[1, 0, 3, 2], [11, 10, 13, 12], [21, 20, 23, 22]]
+    message = failure(rounds(barrier=False), np.zeros(12, np.int32))
+    assert "was read by another thread, and no barrier has passed since" in message
+
+
+def test_two_threads_that_store_to_one_place_without_a_barrier_between() -> None:
+    t = local(4)
+    memory = shared(4)
+    first = make(ops.STORE, memory, t, t)
+    second = make(ops.STORE, memory, make(ops.XOR, t, num(1)), num(5))
+    ready = make(ops.AFTER, memory, make(ops.BARRIER, first, second))
+    kernel = linear(make(ops.STORE, OUT, t, make(ops.LOAD, ready, t)))
+    assert "was stored by another thread, and no barrier has passed since" in failure(kernel, np.zeros(4, np.int32))
+
+
 def test_local_memory_starts_without_values() -> None:
     t = local(4)
     memory = shared(8)
