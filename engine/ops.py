@@ -29,7 +29,8 @@ class AxisKind(str, Enum):
     LOOP = "loop"
     REDUCE = "reduce"
     UPCAST = "upcast"
-    UNROLL = "unroll"
+    UNROLL = "unroll"  # of a reduction: its steps are combined inside the loop
+    PARTIAL = "partial"  # of a reduction: its steps accumulate apart, and are combined after the loop
 
 
 class ThreadKind(str, Enum):

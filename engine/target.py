@@ -19,7 +19,9 @@ class Target:
 
     `features` are names such as `max`, `threads`, `local-memory`, `half` (arithmetic), `bool-vector`, `mulacc`.
     `widths` are the vector widths that loads, stores and arithmetic may have, widest first; empty: scalars only.
-    Of a group, where there are any: the most threads, and the bytes of memory that they share.
+    `cpu`: its threads, if it has any, are a processor's cores; `unaligned`: a vector may begin at any element.
+    Of a group, where there are any: the most threads, and the bytes of memory that they share. Of the processor: the
+    float32 lanes of a vector register, and how many such registers there are; what schedules are made for.
     """
 
     name: str
@@ -27,6 +29,8 @@ class Target:
     widths: tuple[int, ...] = ()
     group_threads: int = 1024
     local_memory: int = 32768
+    lanes: int = 4
+    registers: int = 16
 
     def has(self, feature: str) -> bool:
         return feature in self.features

@@ -90,6 +90,11 @@ class _Lowering:
         }
         return result | dict(zip(grouped, groups, strict=True)) | loops
 
+    @property
+    def _spare(self) -> int:
+        """The first number that no axis's own range has."""
+        return 2 * self.rank * (2 + max(self.levels))
+
     def _reduce_ranges(self, number: int, node: Reduce) -> tuple[dict[int, UOp], list[UOp]]:
         """The index of each reduced axis, and the ranges that it is made of, unrolled ones first."""
         indices: dict[int, UOp] = {}
@@ -110,6 +115,12 @@ class _Lowering:
                     step = range_(first + self.rank + axis, planned.unroll, AxisKind.UNROLL)
                     unrolled.append(step)
                     index = _join(index, planned.unroll, step)
+                if planned.partial > 1:
+                    lane = range_(
+                        self._spare + self.rank * self.levels[number] + axis, planned.partial, AxisKind.PARTIAL
+                    )
+                    unrolled.append(lane)
+                    index = _join(index, planned.partial, lane)
             indices[axis] = index
         return indices, unrolled + loops
 
@@ -224,7 +235,7 @@ class _Lowering:
         self.memories += 1
         if grouped not in self.combining:
             steps = math.prod(self.plan.axes[axis].group for axis in grouped)
-            first = 2 * self.rank * (2 + max(self.levels))
+            first = self._spare + self.rank * (1 + max(self.levels))
             self.combining[grouped] = range_(first + len(self.combining), steps, AxisKind.REDUCE)
         share = self.combining[grouped]
         _, ranges = self.reduced[number]

@@ -20,8 +20,8 @@ from .kernel import Kernel, Reduce
 from .schedule import Option, OptionKind, reduced_and_mixed
 from .sizes import Dim
 
-MAX_UPCAST, MAX_UNROLL = 16, 32
-"""The most lanes, and steps of a reduction, that one option may ask for."""
+MAX_UPCAST, MAX_UNROLL, MAX_PARTIAL = 16, 32, 128
+"""The most lanes, steps of a reduction, and results of its parts, that one option may ask for."""
 
 MAX_LANES = 1024
 """The most lanes of one value, over all axes: beyond it the source is too large to compile."""
@@ -35,8 +35,8 @@ class Axis:
     """One axis and its parts; parts that there are not have the size 1.
 
     The index of a store is (((thread*stored + loop)*group + t)*local + l)*upcast + lane, where the group's threads `t`
-    take part only if the axis is `shared`. That of a reduction is (loop*group + t)*unroll + step, or with `group_outer`
-    (t*reduced + loop)*unroll + step.
+    take part only if the axis is `shared`. That of a reduction is ((loop*group + t)*unroll + step)*partial + lane, or with
+    `group_outer` ((t*reduced + loop)*unroll + step)*partial + lane.
     """
 
     size: Dim
@@ -49,6 +49,7 @@ class Axis:
     group: int = 1
     group_outer: bool = False
     unroll: int = 1
+    partial: int = 1
     upcast: int = 1
     padded: bool = False  # the index can be beyond the axis's size
 
@@ -115,13 +116,17 @@ def _applied(before: Plan, option: Option, target: Target) -> Plan:
     if not isinstance(axis.size, int):
         raise KernelError(f"{option}: axis {option.axis} has the symbolic size {axis.size}; it can only be a loop")
     changed = _PARTS[option.kind](before, option, axis, target)
-    lanes = math.prod(other.upcast * other.unroll for other in before.axes) // (axis.upcast * axis.unroll)
-    _refuse(option, lanes * changed.upcast * changed.unroll > MAX_LANES, f"would make more than {MAX_LANES} lanes")
+    lanes = math.prod(_lanes(other) for other in before.axes) // _lanes(axis)
+    _refuse(option, lanes * _lanes(changed) > MAX_LANES, f"would make more than {MAX_LANES} lanes")
     order = before.upcast_order
     if option.kind is OptionKind.UPCAST and option.axis not in order:
         order = (*order, option.axis)
     axes = tuple(changed if number == option.axis else other for number, other in enumerate(before.axes))
     return replace(before, axes=axes, upcast_order=order)
+
+
+def _lanes(axis: Axis) -> int:
+    return axis.upcast * axis.unroll * axis.partial
 
 
 def _axis(before: Plan, option: Option, number: int) -> Axis:
@@ -159,6 +164,14 @@ def _unroll(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
     amount, rest = _divided(option, axis.reduced)
     _refuse(option, amount * axis.unroll > MAX_UNROLL, f"would have more than {MAX_UNROLL} steps unrolled")
     return replace(axis, reduced=rest, unroll=axis.unroll * amount)
+
+
+def _partial(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
+    _refuse(option, not axis.is_reduced, "is not reduced; UPCAST it")
+    amount, rest = _divided(option, axis.reduced)
+    most = MAX_PARTIAL
+    _refuse(option, amount * axis.partial > most, f"would have more than {most} results that accumulate apart")
+    return replace(axis, reduced=rest, partial=axis.partial * amount)
 
 
 def _local(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
@@ -207,7 +220,7 @@ def _padto(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
 
 
 _PARTS: dict[OptionKind, Callable[[Plan, Option, Axis, Target], Axis]] = {
-    OptionKind.UPCAST: _upcast, OptionKind.UNROLL: _unroll, OptionKind.LOCAL: _local, OptionKind.GROUP: _group,
+    OptionKind.UPCAST: _upcast, OptionKind.UNROLL: _unroll, OptionKind.PARTIAL: _partial, OptionKind.LOCAL: _local, OptionKind.GROUP: _group,
     OptionKind.GROUPTOP: _group, OptionKind.THREAD: _thread, OptionKind.PADTO: _padto,
 }  # fmt: skip
 

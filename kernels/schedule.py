@@ -19,6 +19,7 @@ class OptionKind(str, Enum):
 
     UPCAST = "UPCAST"  # the inner part of a stored axis: lanes of vectors
     UNROLL = "UNROLL"  # the inner part of a reduced axis: lanes that are combined in the loop
+    PARTIAL = "PARTIAL"  # the same with lanes that accumulate apart and are combined after the loop
     LOCAL = "LOCAL"  # the inner part of a stored axis: threads of a group
     GROUP = "GROUP"  # the inner part of a reduced axis: threads of a group, each with a share of the reduction
     GROUPTOP = "GROUPTOP"  # the same with the outer part

@@ -16,7 +16,7 @@ from .cstyle import CStyle
 from .dialect import Operation, Source, signed, word
 from .text import SUM, UNARY, Text, call, convert, infix
 
-FEATURES = frozenset({"int-max", "float64", "cast-vector", "mulacc", "recip", "round"})
+FEATURES = frozenset({"int-max", "float64", "cast-vector", "mulacc", "recip", "round", "unaligned"})
 """What every C compiler that we can use has."""
 
 FLAGS = ("-fwrapv", "-ffp-contract=off")
@@ -52,10 +52,16 @@ class CRenderer(CStyle):
     keywords = frozenset(_RESERVED.split())
 
     def __init__(
-        self, *, half: bool = False, half_storage: bool = False, widths: tuple[int, ...] = (16, 8, 4, 2)
+        self,
+        *,
+        half: bool = False,
+        half_storage: bool = False,
+        widths: tuple[int, ...] = (16, 8, 4, 2),
+        registers: tuple[int, int] = (4, 16),
     ) -> None:
         features = FEATURES | ({"half", "half-storage"} if half else {"half-storage"} if half_storage else set())
-        self.target = Target("c", features, widths)
+        lanes, count = registers
+        self.target = Target("c", features, widths, lanes=lanes, registers=count)
         self.scalars = _SCALARS | {d.float16: "_Float16" if half else "uint16_t"}
         self.bits16 = frozenset({d.bfloat16} if half else {d.bfloat16, d.float16})
 

@@ -27,14 +27,17 @@ from .llvm_text import Builder, literal, memory_type, register_type, scalar_type
 
 _FEATURES = frozenset({
     "max", "int-max", "half", "half-storage", "float64", "bool-vector", "cast-vector", "math-vector", "mulacc",
-    "recip", "round",
+    "recip", "round", "unaligned",
 })  # fmt: skip
 
 
 class LlvmRenderer:
     """Prints kernels as LLVM IR with opaque pointers (LLVM 17 and later)."""
 
-    target = Target("llvm", _FEATURES, widths=(16, 8, 4, 2))
+    def __init__(self, registers: tuple[int, int] = (4, 16)) -> None:
+        """`registers`: the float32 lanes of the processor's vector registers, and how many it has."""
+        lanes, count = registers
+        self.target = Target("llvm", _FEATURES, (16, 8, 4, 2), lanes=lanes, registers=count)
 
     def render(self, kernel: LinearKernel) -> str:
         """The module's text. Raises RenderError naming the operator that must be lowered first."""

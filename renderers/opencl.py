@@ -46,10 +46,20 @@ class OpenCLRenderer(CStyle):
     keywords = frozenset(_RESERVED.split())
 
     def __init__(
-        self, *, half: bool = False, float64: bool = True, group_threads: int = 1024, local_memory: int = 32768
+        self,
+        *,
+        half: bool = False,
+        float64: bool = True,
+        group_threads: int = 1024,
+        local_memory: int = 32768,
+        cpu_lanes: int = 0,
     ) -> None:
+        """`cpu_lanes`: on a processor's cores, the float32 lanes of its vector registers."""
         features = FEATURES | ({"half"} if half else set()) | ({"float64"} if float64 else set())
-        self.target = Target("opencl", features, (16, 8, 4, 2), group_threads, local_memory)
+        if cpu_lanes:
+            features |= {"cpu", "unaligned"}
+        registers = 32 if cpu_lanes == 16 else 16
+        self.target = Target("opencl", features, (16, 8, 4, 2), group_threads, local_memory, cpu_lanes or 4, registers)
         self.scalars = dict(_SCALARS)
         self.bits16 = frozenset({d.bfloat16})
         if not half:

@@ -34,7 +34,9 @@ class CRuntime:
         half = self._compiler.confirms(_HALF)
         half_storage = half or self._compiler.confirms(_HALF_STORAGE)
         widths = tuple(n for n in (16, 8, 4, 2) if n <= self._compiler.lanes)
-        self.renderer = CRenderer(half=half, half_storage=half_storage, widths=widths)
+        self.renderer = CRenderer(
+            half=half, half_storage=half_storage, widths=widths, registers=self._compiler.registers
+        )
 
     @property
     def description(self) -> str:

@@ -39,6 +39,7 @@ class Compiler:
     options: tuple[str, ...]
     identity: str
     lanes: int
+    registers: tuple[int, int]  # of the processor: the float32 lanes of one, and how many there are
 
     def shared_object(self, source: str, flags: Sequence[str] = ()) -> Path:
         """A shared library built from C text, from the cache if it is there. Raises DeviceError with the messages."""
@@ -109,7 +110,7 @@ def probe(command: tuple[str, ...]) -> Compiler:
             rounding = next((option for option in _ROUND_HALF if _macros(command, (option,)) is not None), None)
             identity = hashlib.sha256(f"{version}\0{macros}".encode()).hexdigest()
             options = (*base, rounding) if rounding else base
-            return Compiler(command, version, options, identity, _lanes(macros))
+            return Compiler(command, version, options, identity, _lanes(macros), _registers(macros))
     raise DeviceError(f"{command[0]} does not compile C: {_run([*command, '-E', '-x', 'c', '-']).stderr.strip()}")
 
 
@@ -117,6 +118,14 @@ def _lanes(macros: str) -> int:
     if " __clang__ " in macros or " __AVX512F__ " in macros:
         return 16
     return 8 if " __AVX__ " in macros else 4
+
+
+def _registers(macros: str) -> tuple[int, int]:
+    if " __AVX512F__ " in macros:
+        return 16, 32
+    if " __aarch64__ " in macros:
+        return 4, 32
+    return (8 if " __AVX__ " in macros else 4), 16
 
 
 def _macros(command: Sequence[str], options: Sequence[str]) -> str | None:

@@ -47,13 +47,13 @@ class LlvmRuntime:
             raise DeviceError(
                 f"llvmlite is too old: it has LLVM {_version()}, {_OLDEST} is needed; pip install --upgrade llvmlite"
             )
-        self.renderer = LlvmRenderer()
         with _lock, _reported("LLVM does not know this machine"):
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
             self._cpu = llvm.get_host_cpu_name() if cpu is None else cpu
             self._features = _host_features() if features is None else features
             self._target = llvm.Target.from_default_triple()
+            self.renderer = LlvmRenderer(_registers(self._features, self._target.triple))
             self._machine = self._new_machine()
             self._jit = llvm.create_lljit_compiler(self._new_machine(), use_jit_link=not _WINDOWS, suppress_errors=True)
         self._half_conversions: bytes | None = None
@@ -155,6 +155,14 @@ def _host_features() -> str:
         return str(llvm.get_host_cpu_features().flatten())
     except RuntimeError:
         return ""
+
+
+def _registers(features: str, triple: str) -> tuple[int, int]:
+    """The float32 lanes of the processor's vector registers, and how many it has."""
+    if triple.startswith(("aarch64", "arm64")):
+        return 4, 32
+    has = features.split(",")
+    return (16, 32) if "+avx512f" in has else (8 if "+avx" in has else 4, 16)
 
 
 _LIBRARY_FUNCTIONS = ("exp2", "log2", "sin")

@@ -36,6 +36,7 @@ class OpenCLRuntime:
             float64=self._found.has("cl_khr_fp64"),
             group_threads=device.max_work_group_size,
             local_memory=device.local_mem_size,
+            cpu_lanes=max(4, device.native_vector_width_float) if device.type & cl.device_type.CPU else 0,
         )
 
     @property

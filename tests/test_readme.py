@@ -77,7 +77,7 @@ def test_the_quoted_source_is_ours(capsys: pytest.CaptureFixture[str]) -> None:
     if not devices.probe("opencl").present:
         pytest.skip(f"device opencl is absent: {devices.probe('opencl').reason}")
     (quoted,) = blocks("c")
-    assert quoted in call("rulewright show matmul --device opencl", capsys)
+    assert quoted in call("rulewright show matmul --device opencl --schedule 'UPCAST(1, 4) LOCAL(1, 64)'", capsys)
 
 
 def test_every_device_is_described() -> None:

@@ -12,7 +12,7 @@ from .modules import Statement
 from .names import TYPE_NAMES, type_named
 from .syntax import Given, Span
 
-LOOPS = ("range", "reduce", "upcast", "unroll")
+LOOPS = ("range", "reduce", "upcast", "unroll", "partial")
 MEMORY = ("buffer", "local")
 
 

@@ -96,7 +96,8 @@ def test_kernel_equals_numpy(device: str, name: str, schedule: str) -> None:
 
 @pytest.mark.parametrize("schedule", [
     "UPCAST(1, 4)", "UPCAST(0, 2) UPCAST(1, 4)", "UPCAST(1, 4) UPCAST(0, 2)", "UNROLL(2, 4)", "UNROLL(2, 0)",
-    "UPCAST(1, 8) UNROLL(2, 4)", "UPCAST(0, 3) UNROLL(2, 2) UNROLL(2, 2)", "UPCAST(1, 16)",
+    "UPCAST(1, 8) UNROLL(2, 4)", "PARTIAL(2, 4)", "PARTIAL(2, 0)", "PARTIAL(2, 5) UNROLL(2, 2) UPCAST(0, 2)",
+    "UPCAST(0, 3) UNROLL(2, 2) UNROLL(2, 2)", "UPCAST(1, 16)",
 ])  # fmt: skip
 def test_schedules_do_not_change_the_result(device: str, schedule: str) -> None:
     a, b = floats(12, 20), floats(20, 16, seed=1)
@@ -118,6 +119,7 @@ def test_threads_and_groups_do_not_change_the_result(device: str) -> None:
     ("UPCAST(7, 2)", "there is no axis 7; the kernel has 3"),
     ("UPCAST(2, 2)", "axis 2 is reduced; UNROLL it"),
     ("UNROLL(0, 2)", "axis 0 is not reduced; UPCAST it"),
+    ("PARTIAL(0, 2)", "axis 0 is not reduced; UPCAST it"),
     ("LOCAL(0, 2)", "cannot have group threads on llvm"),
     ("THREAD(2, 2)", "axis 2 is reduced"),
     ("THREAD(0, 2) THREAD(1, 2)", "axis 1 is not the first"),
@@ -129,11 +131,16 @@ def test_illegal_schedules_are_refused_with_the_reason(schedule: str, problem: s
         rw.compile(product, "llvm", schedule)
 
 
-@pytest.mark.parametrize(("offset", "width", "loads", "stores"), [(0, 16, 2, 1), (1, 16, 0, 1)])
-def test_aligned_accesses_become_vectors(offset: int, width: int, loads: int, stores: int) -> None:
+@pytest.mark.parametrize(("device", "offset", "loads", "stores"), [
+    ("interpreter", 0, 2, 1), ("interpreter", 1, 0, 1), ("llvm", 1, 2, 1),
+])  # fmt: skip
+def test_accesses_become_vectors_where_they_are_aligned_or_need_not_be(
+    device: str, offset: int, loads: int, stores: int
+) -> None:
+    width = 16
     a, b = rw.tensor("a", (8, 32)), rw.tensor("b", (8, 32))
     kernel = rw.kernel(a[:, offset : offset + width] + b[:, offset : offset + width])
-    program = rw.compile(kernel, "opencl" if devices.probe("opencl").present else "interpreter", "UPCAST(1, 4)")
+    program = rw.compile(kernel, device, "UPCAST(1, 4)")
     vectors = [node for node in program.uops if node.op.name == "load" and node.dtype.lanes == 4]
     stored = [node for node in program.uops if node.op.name == "store" and node.src[2].dtype.lanes == 4]
     assert (len(vectors), len(stored)) == (loads, stores), program.source
