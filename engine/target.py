@@ -35,6 +35,14 @@ class Target:
     def has(self, feature: str) -> bool:
         return feature in self.features
 
+    def half(self, lanes: int) -> int:
+        """About half of so many lanes: a multiple of the widest vector that is narrower than all of them."""
+        half = (lanes + 1) // 2
+        for width in self.widths:
+            if width < lanes:
+                return -(-half // width) * width
+        return lanes // 2
+
 
 ANY_TARGET = Target("any")
 """The target of rewriting that is not for a device: it has no special feature."""

@@ -60,4 +60,8 @@ BUILTINS: dict[str, Builtin] = {
     ),
     "target.has": Builtin(("text",), "whether the target has the feature"),
     "target.width": Builtin(("value",), "whether the target has vectors of so many lanes"),
+    "target.half": Builtin(
+        ("value",),
+        "about half of so many lanes, a multiple of the widest vector of the target that is narrower",
+    ),
 }

@@ -113,6 +113,8 @@ def _call_code(formula: Function, scope: Scope) -> str:
         return f"ctx.target.has({value_code(args[0], scope)})"
     if name == "target.width":
         return f"({value_code(args[0], scope)} in ctx.target.widths)"
+    if name == "target.half":
+        return f"ctx.target.half({value_code(args[0], scope)})"
     if name == "identity":
         raise UnsupportedRule(formula.span, "identity(…) is a value: write it in {…}")
     if name in NODE_FUNCTIONS:
