@@ -89,13 +89,14 @@ class _Draft:
     def take(self, kind: OptionKind, axis: int, amount: int) -> None:
         """Adds the option, in several steps where one may not ask for so much.
 
-        The amount must divide what is left, and be a power of two where it is a number of lanes.
+        The amount must divide what is left.
         """
         left = self.summed if kind in (OptionKind.PARTIAL, OptionKind.UNROLL) else self.stored
         left[axis] //= amount
         while kind is OptionKind.UPCAST and amount > WIDEST:
-            self.options.append(Option(kind, axis, WIDEST))
-            amount //= WIDEST
+            part = dividing(amount, range(WIDEST, 1, -1))
+            self.options.append(Option(kind, axis, part))
+            amount //= part
         if amount > 1:
             self.options.append(Option(kind, axis, amount))
 
@@ -174,14 +175,14 @@ def _used_again(draft: _Draft, axis: int) -> bool:
 
 
 def _best_block(draft: _Draft, axis: int, steps: int, rows: list[int], lanes: int) -> tuple[int, dict[int, int]]:
-    """The block with the fewest loads for each multiply-add whose accumulators fit into registers."""
+    """The block with the fewest loads for each multiply-add that fits into registers: accumulators, vectors, a broadcast."""
     room = max(LATENCY, draft.target.registers * 3 // 4)
     rows = rows[-2:]
-    choices = [[n for n in (1, 2, 4, 8) if draft.stored[row] % n == 0] for row in rows]
+    choices = [[n for n in (1, 2, 3, 4, 5, 6, 8) if draft.stored[row] % n == 0] for row in rows]
     best: tuple[float, int, tuple[int, ...]] = (math.inf, 0, ())
     for width, *amounts in product([n for n in (1, 2, 4) if steps % n == 0], *choices):
         vectors = width * math.prod(amounts)
-        if vectors <= room:
+        if vectors <= room and (vectors == width or vectors + width + 1 < draft.target.registers):
             sizes = {axis: width, **dict(zip(rows, amounts, strict=True))}
             best = min(best, (_loads(draft, sizes) / vectors, -vectors, (width, *amounts)))
     width, *amounts = best[2]

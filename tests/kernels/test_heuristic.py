@@ -54,7 +54,7 @@ def _odd() -> Kernel:
     (_total, AVX2, "PARTIAL(0, 64)"),
     (_total, AVX512, "PARTIAL(0, 128)"),
     (_rows, AVX2, "PARTIAL(1, 64) THREAD(0, 2)"),
-    (_matmul, AVX2, "UPCAST(1, 16) UPCAST(0, 4) SWAP(0, 1) THREAD(1, 2)"),
+    (_matmul, AVX2, "UPCAST(1, 16) UPCAST(0, 6) SWAP(0, 1) THREAD(1, 2)"),
     (_softmax, AVX2, "UPCAST(1, 16) PARTIAL(1, 64) THREAD(0, 2)"),
     (_transpose, AVX2, "UPCAST(0, 8) UPCAST(1, 8) THREAD(0, 2)"),
     (_odd, AVX2, ""),
