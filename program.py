@@ -141,8 +141,9 @@ def compile_kernel(
 ) -> Program:
     """Compiles a kernel for a device.
 
-    `schedule` is "default", "none", options, or their text such as "UPCAST(1, 4)"; `math="fast"` grants all float
-    flags. `after_stage(name, graph)` sees the graph after lowering and after each stage of the rules.
+    `schedule` is "default", "none", "search" (what `rulewright.tuning` finds by measuring), options, or their text such
+    as "UPCAST(1, 4)"; `math="fast"` grants all float flags. `after_stage(name, graph)` sees the graph after lowering and
+    after each stage of the rules.
     Raises KernelError, RewriteError, RenderError or DeviceError.
     """
     if not isinstance(kernel, Kernel):
@@ -150,7 +151,7 @@ def compile_kernel(
     if math not in MATH_MODES:
         raise KernelError(f"math is one of {', '.join(MATH_MODES)}, got {math!r}")
     runtime = devices.get(device)
-    options = _schedule(kernel, schedule, runtime)
+    options = _schedule(kernel, schedule, runtime, math)
     linear, trace = generate(kernel, runtime, options, math, rules, after_stage)
     source = runtime.renderer.render(linear)
     return Program(kernel, device, options, linear, source, trace, runtime.build(linear, source))
@@ -183,11 +184,15 @@ def _with_all_buffers(kernel: Kernel, linear: LinearKernel) -> LinearKernel:
     return replace(linear, buffers=tuple((unused | used)[slot] for slot in sorted(unused)))
 
 
-def _schedule(kernel: Kernel, schedule: str | Iterable[Option], runtime: Runtime) -> Schedule:
+def _schedule(kernel: Kernel, schedule: str | Iterable[Option], runtime: Runtime, math: str) -> Schedule:
     if not isinstance(schedule, str):
         if not isinstance(schedule, list | tuple) or not all(isinstance(option, Option) for option in schedule):
-            raise KernelError(f"a schedule is `default`, `none`, options or their text, got {schedule!r}")
+            raise KernelError(f"a schedule is `default`, `none`, `search`, options or their text, got {schedule!r}")
         return tuple(schedule)
     if schedule == "default":
         return default_schedule(kernel, runtime.renderer.target, devices.default_threads())
+    if schedule == "search":
+        from .tuning import searched_schedule  # which starts processes that compile by this module
+
+        return searched_schedule(kernel, runtime.name, math)
     return () if schedule == "none" else parse_schedule(schedule)

@@ -37,7 +37,9 @@ class Order(str, Enum):
 
 
 DeviceOption = Annotated[str, typer.Option("--device", "-d", help="Where it runs; `rulewright devices` lists them.")]
-ScheduleOption = Annotated[str, typer.Option(help='`default`, `none`, or options such as "UPCAST(1, 4) UNROLL(2, 8)".')]
+ScheduleOption = Annotated[
+    str, typer.Option(help='`default`, `none`, `search`, or options such as "UPCAST(1, 4) UNROLL(2, 8)".')
+]
 RulesOption = Annotated[list[str] | None, typer.Option(help="Your rule files, on top of our own; may be repeated.")]
 MathOption = Annotated[Math, typer.Option(help="Keep every bit of IEEE arithmetic, or allow all float rules.")]
 KernelArgument = Annotated[
@@ -113,6 +115,25 @@ def run(
 
     files = inputs or [], outputs or [], var or []
     raise typer.Exit(run_command(kernel, device, schedule, math.value, *files, check))
+
+
+@app.command()
+def tune(
+    kernel: KernelArgument,
+    device: DeviceOption = "llvm",
+    math: MathOption = Math.STRICT,
+    seconds: Annotated[float, typer.Option(min=1, help="About how long it may search.")] = 60.0,
+) -> None:
+    """Search for a kernel's fastest schedule by measuring.
+
+    Shows each schedule that is faster than all before, and what was gained over the default. The best is kept on disk
+    for this kernel, device, driver and version: `--schedule search` and `rw.compile(…, schedule="search")` use it.
+
+    Example: `rulewright tune matmul --device c --math fast --seconds 30`
+    """
+    from .tune import tune_command
+
+    raise typer.Exit(tune_command(kernel, device, math.value, seconds))
 
 
 @app.command()

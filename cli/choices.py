@@ -7,7 +7,7 @@ from ..kernels.schedule import parse_schedule
 from ..runtimes import devices
 from .console import InputError, reading
 
-SCHEDULES = ("default", "none")
+SCHEDULES = ("default", "none", "search")
 
 
 def check_choices(device: str, schedule: str) -> None:

@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from ..workers import Answer, answers
 from .choices import check_choices
 from .console import InputError, console, reading
-from .workers import Answer, answers
 
 OUTCOMES = {
     "matched": "compiled, ran, and agrees with NumPy",

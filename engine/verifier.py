@@ -192,7 +192,7 @@ def _scope(node: UOp) -> Iterator[str]:
     elif op is ops.DEFINE_ACC and facts.ranges(node.src[0]) & _bits(node.src[1:]):
         yield "its start value varies in its own ranges"
     elif op is ops.WIDEN:
-        if _kind(node.src[1]) not in (AxisKind.UPCAST, AxisKind.UNROLL):
+        if _kind(node.src[1]) not in (AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.PARTIAL):
             yield "operand 1 must be an upcast or unrolled range"
     elif op is ops.SINK:
         yield from _unbound(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from rulewright.cli.workers import Answer, answers
+from rulewright.workers import Answer, answers
 
 CHILD = """
 import os, signal, sys, time
