@@ -98,6 +98,7 @@ _ARGUMENTS: dict[Op, tuple[str, Callable[[UOp], bool]]] = {
     ops.RANGE: ("a RangeArg", lambda node: isinstance(node.arg, RangeArg)),
     ops.SPECIAL: ("a SpecialArg", lambda node: isinstance(node.arg, SpecialArg) and node.arg.dim in (0, 1, 2)),
     ops.GEP: ("a lane's number", lambda node: isinstance(node.arg, int) and not isinstance(node.arg, bool)),
+    ops.IF: ("nothing or a number", lambda node: node.arg is None or isinstance(node.arg, int)),
     ops.FOLD_LANES: ("a reducer", _is_reducer),
     ops.REDUCE: ("a reducer", _is_reducer),
     ops.GROUP_REDUCE: ("a reducer", _is_reducer),
