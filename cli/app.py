@@ -310,6 +310,27 @@ def explain(
 
 
 @app.command()
+def fuzz(
+    device: Annotated[
+        list[str] | None, typer.Option("--device", help="A device; may be repeated. Else all that work here.")
+    ] = None,
+    examples: Annotated[int, typer.Option(min=1, help="How many kernels.")] = 300,
+    seed: Annotated[int | None, typer.Option(help="The same number, the same kernels.")] = None,
+    output: Annotated[Path, typer.Option(help="Where the kernel goes that fails.")] = Path("fuzz-failure.json"),
+) -> None:
+    """Try random kernels with random schedules on devices, against NumPy; exit status 1 with the smallest that fails.
+
+    Examples:
+
+    - `rulewright fuzz --device c --examples 1000`
+    - `rulewright fuzz --seed 7 --output found.json`
+    """
+    from .fuzz import fuzz_command
+
+    raise typer.Exit(fuzz_command(device or [], examples, seed, output))
+
+
+@app.command()
 def stats(
     kernels: Annotated[
         list[str] | None,

@@ -159,15 +159,15 @@ class _Body:
 def _with_ifs(order: list[UOp]) -> Iterator[UOp]:
     """Gated stores stand in an `if`; neighbours with one gate share it."""
     opened: UOp | None = None
-    count = 0
+    counts: dict[UOp, int] = {}  # how many ifs each gate has: the second is another node
     for node in order:
         gate = node.src[3] if node.op is ops.STORE and len(node.src) > 3 else None
         if opened is not None and (gate is None or gate is not opened.src[0]):
             yield intern(ops.ENDIF, void, (opened,))
             opened = None
         if gate is not None and opened is None:
-            opened = intern(ops.IF, void, (gate,), count)
-            count += 1
+            opened = intern(ops.IF, void, (gate,), counts.get(gate))
+            counts[gate] = counts.get(gate, 0) + 1
             yield opened
         yield node if gate is None else intern(ops.STORE, void, node.src[:3])
     if opened is not None:

@@ -412,7 +412,7 @@ PHI = _declare(
 # --- the linear form only --------------------------------------------------------------------------------------------
 
 ENDRANGE = _declare(Op("endrange", 1, _nothing))  # src: the range that closes
-IF = _declare(Op("if", 1, _nothing))  # src: the gate; arg: its number, since another may have the same gate
+IF = _declare(Op("if", 1, _nothing))  # src: the gate; arg: how many ifs before it have the same gate, or None
 ENDIF = _declare(Op("endif", 1, _nothing))  # src: the if that closes
 
 ELEMENTWISE: tuple[Op, ...] = tuple(op for op in OPS.values() if op.elementwise)

@@ -22,7 +22,7 @@ from ..engine.ops import Op
 from ..engine.target import Target
 from ..kernels.kernel import Const, Elementwise, Kernel, Load, Node, Reduce, Store
 from ..kernels.plan import plan
-from ..kernels.schedule import Option, OptionKind, Schedule
+from ..kernels.schedule import Option, OptionKind, Schedule, reduced_and_mixed
 from ..kernels.view import View, Views
 
 Draw = Callable[[st.SearchStrategy[int]], int]
@@ -30,6 +30,8 @@ Draw = Callable[[st.SearchStrategy[int]], int]
 SIZES = (1, 2, 3, 4, 5, 6, 8, 12, 16)
 MAX_POINTS = 1024
 INTEGERS = (d.int32, d.int8, d.uint8, d.int16, d.uint16, d.uint32, d.int64, d.uint64)
+KINDS = tuple(kind for kind in OptionKind if kind is not OptionKind.NOLOCALS) * 3 + (OptionKind.NOLOCALS,)
+AMOUNTS = (2, 4, 0, 3, 8, 1, 5, 6, 12)
 TYPES = (d.float32, *INTEGERS, d.bool_, d.float16, d.float64)
 
 
@@ -41,19 +43,29 @@ def kernels(draw: Draw, types: Sequence[DType] = TYPES) -> Kernel:
 
 @st.composite
 def schedules(draw: Draw, kernel: Kernel, target: Target) -> Schedule:
-    """Up to five options that are legal one after another."""
+    """Up to six options that are legal one after another; what the plan refuses is left out."""
     options: list[Option] = []
-    kinds = tuple(OptionKind)
-    for _ in range(draw(st.integers(0, 5))):
-        kind = kinds[draw(st.integers(0, len(kinds) - 1))]
-        axis = draw(st.integers(0, max(0, len(kernel.axis_sizes) - 1)))
-        option = Option(kind) if kind is OptionKind.NOLOCALS else Option(kind, axis, draw(st.integers(0, 8)))
-        try:
-            plan(kernel, [*options, option], target)
-        except KernelError:
-            continue
-        options.append(option)
+    reduced, mixed = (sorted(axes) for axes in reduced_and_mixed(kernel))
+    axes = {OptionKind.UNROLL: reduced + mixed, OptionKind.GROUP: reduced + mixed, OptionKind.GROUPTOP: reduced + mixed}
+    stored = [axis for axis in range(len(kernel.axis_sizes)) if axis not in reduced]
+    for _ in range(draw(st.integers(0, 8))):
+        kind = KINDS[draw(st.integers(0, len(KINDS) - 1))]
+        wanted = axes.get(kind, stored)
+        if wanted:
+            axis = wanted[draw(st.integers(0, len(wanted) - 1))]
+            amount = AMOUNTS[draw(st.integers(0, len(AMOUNTS) - 1))]
+            option = Option(kind) if kind is OptionKind.NOLOCALS else Option(kind, axis, amount)
+            if _legal(kernel, [*options, option], target):
+                options.append(option)
     return tuple(options)
+
+
+def _legal(kernel: Kernel, options: Sequence[Option], target: Target) -> bool:
+    try:
+        plan(kernel, options, target)
+    except KernelError:
+        return False
+    return True
 
 
 @dataclass
@@ -72,8 +84,12 @@ class _Maker:
         shape = self._shape()
         for _ in range(self._number(1, 3)):
             self._leaf(shape)
-        for _ in range(self._number(0, 10)):
+        for _ in range(self._number(1, 10)):
             self._step(shape)
+        if self._number(0, 1):
+            self._reduce(len(self.nodes) - 1)
+            for _ in range(self._number(0, 3)):
+                self._step(shape)
         self._stores(shape)
         return Kernel(tuple(self._renumbered()))
 
@@ -152,7 +168,7 @@ class _Maker:
     def _move(self, size: int, *, injective: bool) -> _Move:
         """How one axis runs over its part of the elements."""
         kind = self._number(0, 8)
-        if kind == 0:
+        if kind == 5:
             return _Move(size, -1, size - 1, (0, size))  # flip
         if kind == 1 and size > 1:  # pad
             low = self._number(0, size - 1)
@@ -186,7 +202,8 @@ class _Maker:
         if kind == len(steps):
             self._leaf(shape)
         else:
-            steps[kind](self._number(0, len(self.nodes) - 1))
+            last = len(self.nodes) - 1
+            steps[kind](last if self._number(0, 2) else self._number(0, last))
 
     def _elementwise(self, op: Op, *src: int, dtype: DType | None = None, exact: bool = True) -> int:
         made = op.typing(dtype, tuple(self.dtypes[s] for s in src), None)
@@ -253,9 +270,8 @@ class _Maker:
     def _cast(self, a: int) -> None:
         """To another type; of floats only what was loaded, which every integer type but an unsigned one holds."""
         source, target = self.dtypes[a], self.types[self._number(0, len(self.types) - 1)]
-        if source.is_float and not target.is_float:
-            if not isinstance(self.nodes[a], Load) or target.kind == "uint":
-                return
+        if source.is_float and not target.is_float and (not isinstance(self.nodes[a], Load) or target.kind == "uint"):
+            return
         exact = not target.is_float or a in self.exact
         self._elementwise(ops.CAST, a, dtype=target, exact=exact)
 
