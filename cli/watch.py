@@ -9,11 +9,10 @@ from importlib import resources
 from pathlib import Path
 
 from ..engine.errors import RulewrightError
-from ..engine.language.parser import read_sources
+from ..engine.language.sources import read_sources, rule_files
 from ..engine.rewriting import RuleSet
 from .checking import check_sources
 from .console import complain, console, duration
-from .rule_files import files
 
 INTERVAL = 0.1
 """Seconds between two looks at the files."""
@@ -31,7 +30,7 @@ def watch_command(paths: list[str]) -> int:
 
 
 def _watch(watched: list[str]) -> None:
-    for changed in changes(lambda: files(watched)):
+    for changed in changes(lambda: rule_files(watched)):
         begin = time.perf_counter()
         try:
             _check(watched, changed)
@@ -46,10 +45,8 @@ def own_rules() -> Path:
 
 
 def _check(watched: list[str], changed: list[Path]) -> None:
-    own = read_sources(files(watched))
-    modules = {source.module for source in own}
-    others = [source for source in RuleSet.builtin().sources if source.module not in modules]
-    check_sources([*others, *own], {str(path) for path in changed})
+    own = read_sources(watched)
+    check_sources([*RuleSet.builtin_beside(own), *own], {str(path) for path in changed})
 
 
 def changes(

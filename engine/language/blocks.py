@@ -14,7 +14,10 @@ from .sources import RuleSource
 from .syntax import Span
 
 KEYWORDS = frozenset(
-    ["module", "use", "vars", "consts", "types", "args", "family", "extern", "group", "rule", "pipeline"]
+    (
+        *("module", "use", "vars", "consts", "types", "args", "family", "view", "extern"),
+        *("group", "rule", "pipeline", "extend", "replace", "disable", "insert"),
+    )
 )
 
 _TOKEN = re.compile(r'#[^\n]*|"[^"\n]*"?|[A-Za-z_]\w*(?:-\w+)*|\S')

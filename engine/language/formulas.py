@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from lark import Token
@@ -13,7 +14,7 @@ from .builtins import BUILTINS, Argument
 from .diagnostics import Report, did_you_mean
 from .grammar import Node, first_token, nodes
 from .modules import Statement
-from .names import INFIX, TYPE_NAMES, Scope, number, type_named
+from .names import INFIX, TYPE_NAMES, Extern, Scope, number, type_named
 from .syntax import (
     Attr,
     Formula,
@@ -67,7 +68,7 @@ class FormulaReader:
     def sort(self, name: str) -> Sort | None:
         """What `name` is here; None if it is unknown."""
         scope = self.scope
-        if name in scope.counters or name in scope.numbers:
+        if name in scope.counters or name in scope.numbers or name in scope.formal:
             return Sort.NUMBER
         if name in scope.parameters:
             return Sort.OPERATOR if isinstance(scope.parameters[name], Op) else Sort.NUMBER
@@ -83,6 +84,8 @@ class FormulaReader:
     def is_bound(self, name: str) -> bool:
         """Whether the name has a value when this place is reached."""
         scope = self.scope
+        if name in scope.formal:
+            return True
         local = name in scope.counters or name in scope.numbers or name in scope.parameters or name in scope.nodes
         return local or scope.bound is None or name in scope.bound
 
@@ -181,7 +184,9 @@ class FormulaReader:
             name = str(value.children[0])
             if (
                 self.sort(name) is Sort.NODE
+                or name in self.scope.formal
                 or name not in self.scope.counters
+                and name not in self.scope.parameters
                 and self.scope.kind(name) is VarKind.CONST
             ):
                 self.require_bound(name, self.span(value))
@@ -207,7 +212,7 @@ class FormulaReader:
         extern = self.scope.module.externs.get(name)
         if extern is not None:
             self._no_brackets(name, brackets)
-            return self._extern(name, args, len(extern.parameters), tree)
+            return self._extern(name, args, extern, tree)
         self._unknown_function(name, tree)
         return Number(0, self.span(tree))
 
@@ -254,8 +259,9 @@ class FormulaReader:
         parts = tuple(self._argument(arg, kind, name) for arg, kind in zip(args, kinds, strict=False))
         return Function(name, parts, self.span(tree))
 
-    def _extern(self, name: str, args: list[Node], count: int, tree: Node) -> Formula:
+    def _extern(self, name: str, args: list[Node], extern: Extern, tree: Node) -> Formula:
         """Arguments are nodes or numbers, as the function wants."""
+        count = len(extern.parameters)
         if len(args) != count:
             self.report.error(
                 "E023",
@@ -263,7 +269,10 @@ class FormulaReader:
                 self.span(tree),
             )
         parts = tuple(self._node(arg) or self.formula(arg) for arg in args)
-        return Function(name, parts, self.span(tree))
+        means = None
+        if extern.means is not None and len(parts) == count:
+            means = substitute(extern.means, dict(zip(extern.parameters, parts, strict=True)))
+        return Function(name, parts, self.span(tree), means)
 
     def _node(self, tree: Node) -> Name | None:
         """The name of one or several nodes, or None if the formula is not that."""
@@ -300,10 +309,13 @@ class FormulaReader:
         return Number(0, span)
 
     def _fits(self, name: str, kind: Argument) -> bool:
+        if name in self.scope.formal:
+            return kind in ("node", "nodes", "type or node")
         sort = self.sort(name)
         if sort is None:
             return kind in ("type", "type or node") and type_named(name) is not None
-        is_node = sort is Sort.NODE or self.scope.kind(name) is VarKind.CONST and name not in self.scope.counters
+        is_number = name in self.scope.counters or name in self.scope.parameters
+        is_node = sort is Sort.NODE or self.scope.kind(name) is VarKind.CONST and not is_number
         match kind:
             case "node":
                 return is_node
@@ -390,6 +402,26 @@ _UNKNOWN: dict[str, tuple[str, str, Iterable[str]]] = {
     "type": ("E014", "type", TYPE_NAMES),
     "operator": ("E011", "operator", SCALAR),
 }
+
+
+def substitute(formula: Formula, args: Mapping[str, Formula]) -> Formula:
+    """A formula with others in the place of its names; `x in a..b` of a number becomes two comparisons."""
+    match formula:
+        case Name():
+            return args.get(formula.name, formula)
+        case Operation() | Logic():
+            return replace(formula, args=tuple(substitute(part, args) for part in formula.args))
+        case Function():
+            means = None if formula.means is None else substitute(formula.means, args)
+            return replace(formula, args=tuple(substitute(part, args) for part in formula.args), means=means)
+        case InRange():
+            value, low, high = (substitute(part, args) for part in (formula.value, formula.low, formula.high))
+            if isinstance(value, Name):
+                return InRange(value, low, high, formula.span)
+            above = Operation(ops.LE, (low, value), (), formula.span)
+            return Logic("and", (above, Operation(ops.LT, (value, high), (), formula.span)), formula.span)
+        case _:
+            return formula
 
 
 def counted(count: int, noun: str) -> str:

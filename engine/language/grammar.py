@@ -17,7 +17,8 @@ Node = Tree[Token]
 
 STARTS = (
     "module_statement", "use_statement", "names_statement", "family_statement", "extern_statement", "group_statement",
-    "rule_statement", "pipeline_statement", "expression_statement", "given_statement",
+    "rule_statement", "pipeline_statement", "view_statement",
+    "extend_statement", "replace_statement", "disable_statement", "insert_statement", "expression_statement", "given_statement",
 )  # fmt: skip
 
 

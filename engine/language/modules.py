@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lark import Token
+from lark import Token, Tree
 
 from .blocks import Block, split
 from .diagnostics import Report
@@ -44,6 +44,8 @@ class Statement:
     def name(self) -> Token:
         """The word after the keyword."""
         token = self.tree.children[0]
+        if isinstance(token, Tree):  # `group.rule`
+            token = token.children[-1]
         assert isinstance(token, Token)
         return token
 
@@ -54,6 +56,11 @@ class GroupText:
 
     statement: Statement
     rules: list[Statement] = field(default_factory=list)
+
+    @property
+    def extends(self) -> bool:
+        """Whether its rules join a group of another file."""
+        return self.statement.block.keyword == "extend"
 
 
 @dataclass(slots=True)
@@ -70,7 +77,9 @@ class Module:
     families: list[Statement] = field(default_factory=list)
     externs: list[Statement] = field(default_factory=list)
     groups: list[GroupText] = field(default_factory=list)
+    views: list[Statement] = field(default_factory=list)
     pipelines: list[Statement] = field(default_factory=list)
+    changes: list[Statement] = field(default_factory=list)  # `replace`, `disable` and `insert`
 
 
 def read_module(source: RuleSource, report: Report) -> Module:
@@ -96,7 +105,7 @@ class _Assembly:
         return self.result
 
     def _block(self, block: Block, follows: str) -> None:
-        if block.keyword in ("group", "pipeline"):
+        if block.keyword in ("group", "extend", "pipeline"):
             self._close_missing()
         elif block.keyword not in ("rule", "") and self.open is not None and not self.unsure:
             self.report.error(
@@ -108,14 +117,14 @@ class _Assembly:
             )
         if not block.keyword:
             span = block.span(0, len(block.text.split()[0]))
-            self.report.error("E001", "expected a statement: `module`, `use`, `vars`, `consts`, `types`, `args`, "
-                              "`family`, `extern`, `group` or `pipeline`", span)  # fmt: skip
+            self.report.error("E001", "expected a statement: `module`, `use`, `vars`, `consts`, `types`, `args`, `family`, "
+                              "`view`, `extern`, `group`, `pipeline`, `extend`, `replace`, `disable` or `insert`", span)  # fmt: skip
             return
         start = _STARTS.get(block.keyword, f"{block.keyword}_statement")
         tree = parse(block.text, start, block.span, self.report, follows)
         if tree is not None:
             self._statement(Statement(block, tree))
-        elif block.keyword in ("rule", "group"):
+        elif block.keyword in ("rule", "group", "extend"):
             self.unsure = True
         else:
             self.result.broken.append(block)
@@ -132,7 +141,12 @@ class _Assembly:
                 self.result.externs.append(statement)
             case "pipeline":
                 self.result.pipelines.append(statement)
-            case "group":
+            case "view":
+                self.result.views.append(statement)
+            case "replace" | "disable" | "insert":
+                self.result.changes.append(statement)
+                self._close(statement)
+            case "group" | "extend":
                 self.open = GroupText(statement)
                 self.unsure = False
                 self.result.groups.append(self.open)
@@ -154,7 +168,7 @@ class _Assembly:
             self.open.rules.append(statement)
         elif not self.unsure:
             self.report.error("E002", f"the rule `{statement.name}` stands outside of a group", statement.block.head,
-                              "rules stand in `group name { … }`")  # fmt: skip
+                              "rules stand in `group name { … }` or `extend name { … }`")  # fmt: skip
         self._close(statement)
 
     def _close(self, statement: Statement) -> None:

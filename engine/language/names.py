@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lark import Token
 
 from .. import dtypes, ops
 from ..dtypes import DType
 from ..ops import Op
-from .syntax import Span, VarKind
+from .syntax import Formula, Span, VarKind
+
+if TYPE_CHECKING:
+    from .views import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +25,12 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Extern:
-    """A declared Python function: its parameters' names; `truth` for a `pred`."""
+    """A declared function: its parameters' names; `truth` for a `pred`; `means`, a formula on the parameters."""
 
     parameters: tuple[str, ...]
     truth: bool
     span: Span
+    means: Formula | None = None
 
 
 @dataclass(slots=True)
@@ -34,6 +40,7 @@ class ModuleNames:
     declared: dict[str, Declared] = field(default_factory=dict)
     families: dict[str, tuple[Op, ...]] = field(default_factory=dict)
     externs: dict[str, Extern] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
 
@@ -49,6 +56,8 @@ class Scope:
     counters: list[str] = field(default_factory=list)  # of the comprehensions around this place
     bound: set[str] | None = None  # what the left side binds; None while it is read
     free: bool = False  # in a test, whose names are its own
+    views: list[Mapping[str, int]] = field(default_factory=list)  # for each view of the left side, what is absent
+    formal: frozenset[str] = frozenset()  # parameters of an extern: numbers or expressions, as a call has it
 
     def kind(self, name: str) -> VarKind | None:
         """What a declared name stands for; notes that it is used."""

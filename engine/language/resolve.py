@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from lark import Token
 
 from .blocks import Block
+from .changes import Changes, insert_groups
 from .diagnostics import Report, did_you_mean, known
 from .externs import EXTERNS
 from .families import resolve_families
 from .formulas import FormulaReader
 from .modules import GroupText, Module, Statement
-from .names import Declared, Extern, ModuleNames, Scope
+from .names import CALLABLE, Declared, Extern, ModuleNames, Scope
 from .pipelines import resolve_pipelines
 from .rules import RuleReader
-from .syntax import Group, Rule, RuleBook, Span, VarKind
+from .syntax import Group, Rule, RuleBook, Span, Var, VarKind, Wildcard
+from .terms import Side, TermReader, walk
+from .views import View, is_view_term
 
 
 def resolve(modules: Sequence[Module], report: Report) -> RuleBook:
@@ -44,15 +48,42 @@ class _Resolver:
             names.families |= families[module.name]
             for used in uses[module.name]:
                 names.externs = {**functions[used.name], **names.externs}
+        for module in modules:
+            self._views(module, self.names[module.name])
+        views = {module.name: self.names[module.name].views for module in modules}
+        for module in modules:
+            for used in uses[module.name]:
+                self.names[module.name].views = {**views[used.name], **self.names[module.name].views}
         groups: dict[str, Group] = {}
         for module in modules:
             for text in module.groups:
-                self._group(text, self.names[module.name], groups)
-        pipelines = [statement for module in modules for statement in module.pipelines]
-        book = RuleBook(groups, resolve_pipelines(pipelines, groups, self.report))
+                if not text.extends:
+                    self._group(text, self.names[module.name], groups)
+        self._change(modules, groups)
+        statements = [statement for module in modules for statement in module.pipelines]
+        inserts = [one for module in modules for one in module.changes if one.block.keyword == "insert"]
+        pipelines = resolve_pipelines(statements, groups, self.report)
+        book = RuleBook(groups, insert_groups(inserts, groups, pipelines, self.report))
         for module in modules:
             self._unused(module)
         return book
+
+    def _change(self, modules: Sequence[Module], groups: dict[str, Group]) -> None:
+        """What modules change in the groups of others."""
+        changes = Changes(groups, self.report)
+        for module in modules:
+            read = partial(self._rule, names=self.names[module.name])
+            for text in module.groups:
+                if text.extends:
+                    changes.extend(text, read)
+            for statement in module.changes:
+                if statement.block.keyword == "replace":
+                    changes.replace(statement, read)
+                elif statement.block.keyword == "disable":
+                    changes.disable(statement)
+
+    def _rule(self, statement: Statement, group: str, names: ModuleNames) -> Rule:
+        return RuleReader(statement, group, names, self.report).read()
 
     def _register(self, module: Module) -> None:
         other = self.by_name.get(module.name)
@@ -113,16 +144,43 @@ class _Resolver:
         if name in names.externs:
             self.report.error("E052", f"`{name}` is already declared", span,
                               related=("the first declaration", names.externs[name].span))  # fmt: skip
-        names.externs.setdefault(name, Extern(words, str(kind) == "pred", span))
-        if name not in EXTERNS:
-            hint = did_you_mean(name, EXTERNS) or "register the Python function with `@extern`"
+        if name not in EXTERNS and not means:
+            hint = did_you_mean(name, EXTERNS) or "register the Python function with `@extern`, or say what it means"
             self.report.error("E018", f"no Python function is registered for `{name}`", span, hint)
+        meaning = None
         for clause in means:
             assert clause is not None and not isinstance(clause, Token)
             formula = clause.children[0]
             assert not isinstance(formula, Token)
-            scope = Scope(ModuleNames(externs=names.externs), numbers=set(words))
-            FormulaReader(statement, scope, self.report).formula(formula)
+            scope = Scope(ModuleNames(externs=names.externs), formal=frozenset(words))
+            meaning = FormulaReader(statement, scope, self.report).formula(formula)
+        names.externs.setdefault(name, Extern(words, str(kind) == "pred", span, meaning))
+
+    def _views(self, module: Module, names: ModuleNames) -> None:
+        """The views that a module declares; one may use those before it."""
+        for statement in module.views:
+            token, *parameters, body = statement.tree.children
+            assert isinstance(token, Token) and body is not None and not isinstance(body, Token)
+            name, span = str(token), statement.span(token)
+            words = tuple(map(str, parameters))
+            before = self.report.errors
+            if name in names.views or name in CALLABLE:
+                self.report.error("E052", f"`{name}` is already declared", span)
+                continue
+            reader = TermReader(statement, Scope(names, bound=set(words)), self.report, Side.RIGHT)
+            term = reader.term(body)
+            for parameter in parameters:
+                assert isinstance(parameter, Token)
+                if names.declared.get(str(parameter)) is None:
+                    reader.formulas.unknown(str(parameter), statement.span(parameter))
+                elif not any(isinstance(part, Var) and part.name == parameter for part in walk(term)):
+                    self.report.error("E040", f"the view does not use `{parameter}`", statement.span(parameter))
+            if self.report.errors == before and not is_view_term(term):
+                self.report.error("E041", "a view is made of operators, names and numbers", statement.span(body))
+            elif self.report.errors == before:
+                names.views[name] = View(words, term, span)
+            else:
+                names.views[name] = View(words, Wildcard(span), span)
 
     def _uses(self, module: Module) -> list[Module]:
         """The modules whose families and functions this one sees."""
@@ -161,7 +219,7 @@ class _Resolver:
         rules: dict[str, Rule] = {}
         for statement in text.rules:
             word = str(statement.name)
-            rule = RuleReader(statement, name, names, self.report).read()
+            rule = self._rule(statement, name, names)
             if word in rules:
                 self.report.error("E050", f"the group `{name}` has two rules `{word}`", statement.span(statement.name),
                                   related=("the first", rules[word].span))  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -21,6 +21,7 @@ from .names import CALLABLE, TYPE_NAMES, ModuleNames, Scope, type_named
 from .syntax import Bind, Case, Chain, Formula, Instance, OnType, Rule, Span, Term, Var, VarKind
 from .terms import Side, TermReader, bound_names, formula_names, walk
 from .types import TypeConflict, check_types
+from .views import Dropped, constant_operand, operands_of, uses_in
 
 CLASSES = ("index", "int", "uint", "sint", "bool", "float")
 """What an `on` clause may name beside the types."""
@@ -76,7 +77,11 @@ class RuleReader:
     def read(self) -> Rule:
         """The rule; complete only if nothing was reported."""
         before = self.report.errors
-        instances = tuple(self._instance(values) for values in product(*self._parameters()))
+        instances = tuple(
+            self._instance(values, dropped)
+            for values in product(*self._parameters())
+            for dropped in self._view_choices(dict(values))
+        )
         because = self._single("because")
         rule = Rule(
             id=self.id,
@@ -157,8 +162,55 @@ class RuleReader:
 
     # --- sides -------------------------------------------------------------------------------------------------------
 
-    def _instance(self, values: tuple[tuple[str, Op | int], ...]) -> Instance:
-        scope = Scope(self.names, parameters=dict(values))
+    def _view_choices(self, parameters: Mapping[str, Op | int]) -> list[tuple[Dropped, ...]]:
+        """For each instance which constants are absent, in each view of the left side, all present first.
+
+        A constant that is absent is then a number. The view that is the whole left side is never without its operator.
+        """
+        left = nodes(self.sides)[0]
+        whole = left
+        while whole.data == "bind":
+            (whole,) = nodes(whole)
+        options: list[list[Dropped]] = []
+        for call in uses_in(left, self.names.views):
+            view = self.names.views[str(nodes(call)[0].children[0])]
+            operands = dict(zip(view.parameters, map(constant_operand, operands_of(call)), strict=False))
+            choices = [one for one in view.choices() if self._can_drop(one, operands, parameters)]
+            plain = {name: Var(name, VarKind.ANY, view.span) for name in view.parameters}
+            if call is whole:
+                choices = [one for one in choices if not isinstance(view.applied(plain, one, view.span), Var)]
+            options.append(choices)
+        found = list(product(*options))
+        return found or [()]
+
+    def _can_drop(
+        self, dropped: Dropped, operands: Mapping[str, str | int | None], parameters: Mapping[str, Op | int]
+    ) -> bool:
+        """Whether what stands for the absent constants can have their neutral values."""
+        for name, value in dropped.items():
+            given = operands.get(name)
+            declared = self.names.declared.get(str(given))
+            is_constant = declared is not None and declared.kind is VarKind.CONST
+            if given not in (value, "_") and not is_constant and parameters.get(str(given)) != value:
+                return False
+        return True
+
+    def _absent(self, tree: Node, dropped: tuple[Dropped, ...]) -> dict[str, int]:
+        """The constants of the rule that are absent, with their values."""
+        found: dict[str, int] = {}
+        for call, absent in zip(uses_in(tree, self.names.views), dropped, strict=False):
+            view = self.names.views[str(nodes(call)[0].children[0])]
+            for parameter, operand in zip(view.parameters, operands_of(call), strict=False):
+                given = constant_operand(operand)
+                if parameter in absent and isinstance(given, str) and given in self.names.declared:
+                    found[given] = absent[parameter]
+                    self.names.used.add(given)
+        return found
+
+    def _instance(self, values: tuple[tuple[str, Op | int], ...], dropped: tuple[Dropped, ...]) -> Instance:
+        absent = self._absent(nodes(self.sides)[0], dropped)
+        values = (*values, *absent.items())
+        scope = Scope(self.names, parameters=dict(values), views=list(dropped))
         left_tree, right_tree = nodes(self.sides)
         left = self._left(left_tree, scope)
         self._check_root(left, left_tree)

@@ -58,8 +58,22 @@ class RuleSource:
 
 
 def read_sources(paths: Iterable[str | Path]) -> list[RuleSource]:
-    """The rule files at these paths. Raises RuleError naming a file that cannot be read, and why."""
-    return [RuleSource(str(path), _read(Path(path))) for path in paths]
+    """The rule files at these paths, of a folder all in it. Raises RuleError naming what cannot be read, and why.
+
+    A byte order mark is dropped, line ends of Windows are read as plain ones.
+    """
+    return [RuleSource(str(path), _read(path)) for path in rule_files(paths)]
+
+
+def rule_files(paths: Iterable[str | Path]) -> list[Path]:
+    """The paths, each folder replaced by the rule files in it, in the order of their names; each file once."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        inside = sorted(path.glob("*.rules")) if path.is_dir() else [path]
+        if not inside:
+            raise RuleError(f"there is no .rules file in the folder {path}")
+        found += inside
+    return list(dict.fromkeys(found))
 
 
 def _read(path: Path) -> str:

@@ -193,6 +193,7 @@ class Function:
     name: str
     args: tuple[Formula, ...]
     span: Span
+    means: Formula | None = None  # of an extern with `means`: that formula, with these arguments
 
 
 @dataclass(frozen=True, slots=True)

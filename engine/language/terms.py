@@ -40,6 +40,7 @@ from .syntax import (
     VarKind,
     Wildcard,
 )
+from .views import View
 
 
 class Side(Enum):
@@ -212,13 +213,16 @@ class TermReader:
         elif name == "const":
             hint = "a constant is matched by a name declared with `consts`, and made by `{…}` or a literal"
         else:
-            hint = did_you_mean(name, [*CALLABLE, *self.scope.parameters])
+            hint = did_you_mean(name, [*CALLABLE, *self.scope.parameters, *self.scope.module.views])
         self.report.error("E011", f"unknown operator `{name}`", span, hint)
 
     def _call(self, tree: Node) -> Term:
         span, parts = self.span(tree), nodes(tree)
         operands = next((nodes(part) for part in parts if part.data == "operands"), [])
         brackets = next((part for part in parts if part.data == "brackets"), None)
+        view = self.scope.module.views.get(str(parts[0].children[0]))
+        if view is not None:
+            return self._view(view, tree, operands)
         dtype = type_named(str(parts[0].children[0]))
         if dtype is not None and str(parts[0].children[0]) not in self.scope.parameters:
             return self._typed_literal(TypeName(dtype, self.span(parts[0])), operands, span)
@@ -231,6 +235,21 @@ class TermReader:
         self._check_packs(args)
         self._check_count(op, args, span)
         return Apply(op, self._brackets(op, brackets, span), args, span)
+
+    def _view(self, view: View, tree: Node, operands: list[Node]) -> Term:
+        """A view's term in the place of its call."""
+        span = self.span(tree)
+        if len(operands) != len(view.parameters):
+            wanted = counted(len(view.parameters), "operand")
+            name = nodes(tree)[0].children[0]
+            self.report.error("E020", f"the view `{name}` takes {wanted}, got {len(operands)}", span)
+        if self.side is Side.LEFT:
+            dropped = self.scope.views.pop(0) if self.scope.views else {}
+        args = dict(zip(view.parameters, (self.term(operand) for operand in operands), strict=False))
+        if self.side is not Side.LEFT:
+            neutral = {name: value for choice in view.choices() for name, value in choice.items()}
+            dropped = {name: value for name, value in neutral.items() if _is_literal(args.get(name), value)}
+        return view.applied(args, dropped, span) if len(args) == len(view.parameters) else Wildcard(span)
 
     def _typed_literal(self, dtype: TypeName, operands: list[Node], span: Span) -> Term:
         """`int32(5)`: a constant whose type nothing else says; the same as `{cast[int32](5)}`."""
@@ -429,6 +448,10 @@ class TermReader:
                 return all(self._is_number(part) for part in formula.args)
             case _:
                 return False
+
+
+def _is_literal(term: Term | None, value: int) -> bool:
+    return isinstance(term, Literal) and type(term.value) is int and term.value == value
 
 
 def _is_sorted(pack: Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import ops
 from ..dtypes import DType
+from ..language.externs import EXTERNS
 from ..language.syntax import Attr, Formula, Function, InRange, Logic, Name, Number, Operation, Text, TypeName, Var
 from ..ops import Op
 from .scope import Scope, Sort, UnsupportedRule
@@ -123,6 +124,8 @@ def _call_code(formula: Function, scope: Scope) -> str:
         return f"g_divides({value_code(args[0], scope)}, {_node_code(args[1], scope)})"
     if name in ("aligned", "fits"):
         return f"g_{name}({_node_code(args[0], scope)}, {value_code(args[1], scope)})"
+    if formula.means is not None and name not in EXTERNS:
+        return f"({value_code(formula.means, scope)})"
     return f"x_{name}({', '.join(_extern_argument(arg, scope) for arg in args)})"
 
 

@@ -18,7 +18,8 @@ from types import CodeType
 
 from ..cache import cache_directory
 from ..errors import KernelError
-from ..language.parser import RuleSource, load_rules
+from ..language.externs import EXTERNS
+from ..language.parser import RuleSource, load_rules, read_sources
 from ..language.syntax import RuleBook
 from ..target import Context
 from ..uop import UOp
@@ -64,17 +65,34 @@ class RuleSet:
         return _builtin()
 
     @classmethod
+    def builtin_beside(cls, own: Sequence[RuleSource]) -> list[RuleSource]:
+        """Our own files, without those that a user's file of the same module replaces."""
+        replaced = {source.module for source in own}
+        return [source for source in cls.builtin().sources if source.module not in replaced]
+
+    @classmethod
     def load(cls, *paths: str | Path) -> RuleSet:
-        """The rules of these files, as one set. Raises RuleSyntaxError with everything that is wrong in them."""
-        return cls.from_sources([RuleSource(str(path), Path(path).read_text(encoding="utf-8")) for path in paths])
+        """Our rules with those of these files, or folders of files, on top: what they add, replace and disable.
+
+        Raises RuleError for a file that cannot be read, RuleSyntaxError with everything that is wrong in the files.
+        """
+        own = read_sources(paths)
+        return cls.from_sources([*cls.builtin_beside(own), *own])
+
+    @classmethod
+    def loads(cls, text: str, name: str = "<text>") -> RuleSet:
+        """Like `load`, of rules written in a string."""
+        own = [RuleSource(name, text)]
+        return cls.from_sources([*cls.builtin_beside(own), *own])
 
     @classmethod
     def from_text(cls, text: str, name: str = "<text>") -> RuleSet:
-        """Rules written in a string."""
+        """The rules in a string alone, without ours."""
         return cls.from_sources([RuleSource(name, text)])
 
     @classmethod
     def from_sources(cls, sources: Sequence[RuleSource]) -> RuleSet:
+        """The rules of these texts alone, as one set. Raises RuleSyntaxError with everything that is wrong in them."""
         return cls(tuple(sources), _compile_cached(tuple(sources)))
 
     def book(self) -> RuleBook:
@@ -172,6 +190,7 @@ def _read(path: Path) -> Compiled | None:
 def _key(sources: tuple[RuleSource, ...]) -> str:
     digest = hashlib.sha256(sys.version.encode())
     digest.update(_engine_key())
+    digest.update(" ".join(sorted(EXTERNS)).encode())  # an extern that is not registered is compiled from its meaning
     for source in sources:
         digest.update(f"\0{source.name}\0{source.text}".encode())
     return digest.hexdigest()[:32]
