@@ -75,7 +75,7 @@ class Plan:
 
     axes: tuple[Axis, ...]
     order: tuple[int, ...]  # in which the loops or groups of stores stand, the outermost first
-    upcast_order: tuple[int, ...] = ()  # earlier ones vary fastest
+    upcast_order: tuple[int, ...] = ()  # earlier ones vary fastest: those along which all stores are contiguous
     no_locals: bool = False
 
     @property
@@ -102,7 +102,13 @@ def plan(kernel: Kernel, schedule: Iterable[Option], target: Target) -> Plan:
     for option in schedule:
         result = _applied(result, option, target)
         _check_local_memory(kernel, result, option, target)
-    return result
+    return replace(result, upcast_order=_contiguous_first(kernel, result.upcast_order))
+
+
+def _contiguous_first(kernel: Kernel, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Lanes that are neighbours in memory beside each other, whichever axis was asked for first; else as asked for."""
+    strides = {axis: {store.views[-1].strides[axis] for store in kernel.stores} for axis in axes}
+    return tuple(sorted(axes, key=lambda axis: strides[axis] != {1}))
 
 
 def _applied(before: Plan, option: Option, target: Target) -> Plan:
