@@ -16,7 +16,7 @@ from .cstyle import CStyle
 from .dialect import Operation, Source, signed, word
 from .text import SUM, UNARY, Text, call, convert, infix
 
-FEATURES = frozenset({"int-max", "float64", "cast-vector", "mulacc", "recip", "round", "unaligned"})
+FEATURES = frozenset({"max", "int-max", "float64", "cast-vector", "mulacc", "recip", "round", "unaligned"})
 """What every C compiler that we can use has."""
 
 FLAGS = ("-fwrapv", "-ffp-contract=off")
@@ -150,9 +150,7 @@ class CRenderer(CStyle):
         return value, amount
 
     def function(self, source: Source, what: Operation) -> Text:
-        name = _FUNCTIONS.get(what.op)
-        if name is None:
-            raise self.lacks(what.op.name, what.dtype, "C has no such function; a lowering rule must replace it")
+        name = _FUNCTIONS[what.op]
         if what.dtype.lanes > 1:
             return self.by_lane(source, what)
         if what.dtype is d.float16:
@@ -160,11 +158,16 @@ class CRenderer(CStyle):
         return call(name if what.dtype is d.float64 else name + "f", *what.operands)
 
     def extremum(self, source: Source, what: Operation) -> Text:
-        name, sign = f"{what.op.name}_{word(what.dtype)}", ">" if what.op is ops.MAX else "<"
-        vector = self.type_name(source, what.dtype)
-        lines = [f"return a {sign} b ? a : b;"]
-        if what.dtype.lanes > 1:  # a comparison gives all ones in the lanes where it holds
-            lines = [f"{vector} first = ({vector})(a {sign} b);", "return (a & first) | (b & ~first);"]
+        """Of floats, with a NaN where one operand is one. Comparing vectors gives all ones in the lanes where it holds."""
+        name, dtype = f"{what.op.name}_{word(what.dtype)}", what.dtype
+        first = f"a {'>' if what.op is ops.MAX else '<'} b"
+        if dtype.is_float:
+            first += " | a != a" if dtype.lanes > 1 else " || a != a"
+        if dtype.lanes == 1:
+            return self.helper(source, name, what, f"return {first} ? a : b;")
+        bits = self.type_name(source, d.by_name(f"int{dtype.bits}").vec(dtype.lanes) if dtype.is_float else dtype)
+        made = f"(({bits})a & first) | (({bits})b & ~first)"
+        lines = (f"{bits} first = ({bits})({first});", f"return ({self.type_name(source, dtype)})({made});")
         return self.helper(source, name, what, *lines)
 
     def convert_vector(self, source: Source, what: Operation) -> Text:

@@ -113,11 +113,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def function(self, source: Source, what: Operation) -> Text:
-        """A mathematical function of floats, on scalars or vectors. Raises RenderError."""
+        """A mathematical function of floats, on scalars or vectors."""
 
     @abstractmethod
     def extremum(self, source: Source, what: Operation) -> Text:
-        """`max` or `min` of integers, on scalars or vectors."""
+        """`max` or `min`, on scalars or vectors; of floats a NaN where one operand is one."""
 
     @abstractmethod
     def convert_vector(self, source: Source, what: Operation) -> Text:
@@ -187,7 +187,7 @@ class Dialect(ABC):
                 return on_bool(op, what.operands)
             case ops.TRUNCDIV | ops.TRUNCMOD:
                 return self.division(source, what)
-            case ops.MAX | ops.MIN if what.dtype.is_int:
+            case ops.MAX | ops.MIN:
                 return self.extremum(source, what)
             case ops.RECIP:
                 one = self.literal(source, what.dtype.scalar, 1.0)

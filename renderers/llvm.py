@@ -27,7 +27,7 @@ from .llvm_text import Builder, literal, memory_type, register_type, scalar_type
 
 _FEATURES = frozenset({
     "max", "int-max", "half", "half-storage", "float64", "bool-vector", "cast-vector", "math-vector", "mulacc",
-    "recip", "round", "unaligned",
+    "recip", "round", "unaligned", "exp2",
 })  # fmt: skip
 
 

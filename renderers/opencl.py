@@ -17,7 +17,18 @@ from .dialect import WORDS, Operation, Source, signed, word
 from .text import ATOM, COMPARISON, SUM, UNARY, Text, call, convert
 
 FEATURES = frozenset(
-    {"threads", "local-memory", "int-max", "half-storage", "cast-vector", "math-vector", "mulacc", "recip", "round"}
+    {
+        "threads",
+        "local-memory",
+        "max",
+        "int-max",
+        "half-storage",
+        "cast-vector",
+        "math-vector",
+        "mulacc",
+        "recip",
+        "round",
+    }
 )
 """What every OpenCL device has."""
 
@@ -58,6 +69,8 @@ class OpenCLRenderer(CStyle):
         features = FEATURES | ({"half"} if half else set()) | ({"float64"} if float64 else set())
         if cpu_lanes:
             features |= {"cpu", "unaligned"}
+        else:
+            features |= {"exp2"}
         registers = 32 if cpu_lanes == 16 else 16
         self.target = Target("opencl", features, (16, 8, 4, 2), group_threads, local_memory, cpu_lanes or 4, registers)
         self.scalars = dict(_SCALARS)
@@ -166,9 +179,7 @@ class OpenCLRenderer(CStyle):
         return convert(self.type_name(source, dtype), text)
 
     def function(self, source: Source, what: Operation) -> Text:
-        name = _FUNCTIONS.get(what.op)
-        if name is None:
-            raise self.lacks(what.op.name, what.dtype, "it has no such function; a lowering rule must replace it")
+        name = _FUNCTIONS[what.op]
         if what.op is ops.SIN and what.dtype.lanes > 1 and what.dtype.scalar is d.float32:
             return self._sine(source, what)
         return call(name, *what.operands)
@@ -181,7 +192,13 @@ class OpenCLRenderer(CStyle):
         return self.helper(source, f"sin_{word(what.dtype)}", what, line)
 
     def extremum(self, source: Source, what: Operation) -> Text:
-        return call(what.op.name, *what.operands)
+        """Of floats, with a NaN where one operand is one, which the language's own functions do not promise."""
+        if what.dtype.is_int:
+            return call(what.op.name, *what.operands)
+        name, sign = f"{what.op.name}_{word(what.dtype)}", ">" if what.op is ops.MAX else "<"
+        vectors = what.dtype.lanes > 1
+        line = f"select(b, a, (a {sign} b) | (a != a))" if vectors else f"a {sign} b || a != a ? a : b"
+        return self.helper(source, name, what, f"return {line};")
 
     def convert_vector(self, source: Source, what: Operation) -> Text:
         return call(f"convert_{self.type_name(source, what.dtype)}", *what.operands)
