@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
+from ..engine import ops
 from ..engine.target import Target
-from .kernel import Kernel, Load, Reduce
+from .kernel import Elementwise, Kernel, Load, Reduce
 from .schedule import Option, OptionKind, Schedule, reduced_and_mixed
 from .sizes import Dim
 
@@ -22,6 +23,14 @@ SMALL = 1 << 15
 
 LATENCY = 8
 """How many sums must be under way at once to keep the adders busy: two units, four steps each."""
+
+STREAMS = 4
+"""How many are enough where each number added is loaded too."""
+
+BUSY = 2
+"""How many vectors are enough where each needs many operations, as functions do."""
+
+FUNCTIONS = frozenset({ops.EXP2, ops.LOG2, ops.SIN})
 
 WIDEST = 16
 """The most lanes that one option asks for."""
@@ -64,6 +73,10 @@ class _Draft:
     @property
     def reduces(self) -> bool:
         return any(isinstance(node, Reduce) for node in self.kernel.nodes)
+
+    @property
+    def calls(self) -> bool:
+        return any(isinstance(node, Elementwise) and node.op in FUNCTIONS for node in self.kernel.nodes)
 
     def strides(self, axis: int) -> list[Dim]:
         """How far apart in memory the neighbours along an axis are, for each load that varies along it."""
@@ -122,7 +135,8 @@ def _on_cpu(draft: _Draft) -> None:
             _move(draft, vector, lanes)
     elif vector is not None and (vector in draft.mixed or summed is None or draft.contiguous(vector)):
         if vector in draft.mixed:
-            draft.take(OptionKind.UPCAST, vector, dividing(draft.stored[vector], powers(2 * lanes)))
+            wide = lanes if draft.calls else 2 * lanes
+            draft.take(OptionKind.UPCAST, vector, dividing(draft.stored[vector], powers(wide)))
             if draft.contiguous(vector):
                 _accumulate(draft, vector)
         else:
@@ -144,7 +158,8 @@ def _move(draft: _Draft, vector: int, lanes: int) -> None:
 
 def _accumulate(draft: _Draft, axis: int) -> None:
     """A reduction along contiguous memory: enough vectors of partial results to keep the adders busy."""
-    amount = dividing(draft.summed[axis], powers(LATENCY * draft.target.lanes))
+    vectors = BUSY if draft.calls else STREAMS
+    amount = dividing(draft.summed[axis], powers(vectors * draft.target.lanes))
     draft.take(OptionKind.PARTIAL, axis, amount)
 
 
@@ -158,8 +173,8 @@ def _tile(draft: _Draft, axis: int, kind: OptionKind, lanes: int) -> None:
     for row, amount in sizes.items():
         draft.take(OptionKind.UPCAST, row, amount)
     vectors = width * math.prod(sizes.values())
-    if kind is OptionKind.PARTIAL and vectors < LATENCY:
-        width *= dividing(left[axis] // (lanes * width), powers(LATENCY // vectors))
+    if kind is OptionKind.PARTIAL and vectors < STREAMS:
+        width *= dividing(left[axis] // (lanes * width), powers(STREAMS // vectors))
     draft.options = [option for option in draft.options if option.amount > 1]
     before = draft.options
     draft.options = []
