@@ -90,3 +90,11 @@ def test_lanes_have_one_order_in_loads_accumulators_and_stores() -> None:
     )
     loaded, stored = accesses(Kernel(nodes), "UPCAST(1, 4) UPCAST(0, 2)", FLOAT4)
     assert sorted(loaded) == [1, 1, 4] and stored == [4, 4]
+
+
+def test_a_store_that_is_never_valid_has_no_lanes() -> None:
+    """Its mask begins behind the axis: the rules find that before there are lanes."""
+    never = View((10,), (1,), 0, ((6, 8),))
+    kernel = added((4,), View((4,), (1,)), View((4,), (1,)), View((4,), (1,)))
+    store = Store(3, d.float32, (never, View((4,), (1,))), 2)
+    assert accesses(Kernel((*kernel.nodes, store)), "UPCAST(0, 2)", FLOAT4) == ([2, 2], [2])
