@@ -336,6 +336,8 @@ class FormulaReader:
         """What stands in brackets, where a `type`, a `number`, an `operator` or any `arg` must stand."""
         if tree.data == "name":
             return self._attr_name(str(tree.children[0]), kind, self.span(tree))
+        if kind == "type" and tree.data == "function" and tree.children[0] == "dtype":
+            return self._call("dtype", tree)
         if kind in ("number", "arg"):
             formula = self.formula(tree)
             if isinstance(formula, Number | Operation | Function):
