@@ -337,7 +337,9 @@ class FormulaReader:
         if tree.data == "name":
             return self._attr_name(str(tree.children[0]), kind, self.span(tree))
         if kind == "type" and tree.data == "function" and tree.children[0] == "dtype":
-            return self._call("dtype", tree)
+            found = self._call("dtype", tree)
+            assert isinstance(found, Function)
+            return found
         if kind in ("number", "arg"):
             formula = self.formula(tree)
             if isinstance(formula, Number | Operation | Function):
