@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import rulewright as rw
 from rulewright.engine.errors import KernelError
@@ -143,6 +146,22 @@ def test_refusals(kernel: object, text: str, target: Target, reason: str) -> Non
         planned(kernel(), text, target)
     last = str(parse_schedule(text)[-1])
     assert reason in str(refused.value) and str(refused.value).startswith(last)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", OptionKind, ids=str)
+def test_each_option_is_described(kind: OptionKind) -> None:
+    assert f"| `{kind.value}" in PAGE
+
+
+def test_the_examples_of_the_page_run() -> None:
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, names)  # noqa: S102 # our own page
 
 
 def test_a_symbolic_axis_can_be_swapped() -> None:
