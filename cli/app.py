@@ -205,6 +205,9 @@ def check(
     rules: Annotated[
         list[str] | None, typer.Argument(metavar="[RULES]...", help="Rule files, or folders of them.")
     ] = None,
+    style: Annotated[
+        str, typer.Option("--format", help="text, or for programs json, sarif or github; these without properties.")
+    ] = "text",
 ) -> None:
     """Check rule files: syntax, names, types, and the test and keep lines beside the rules.
 
@@ -216,9 +219,48 @@ def check(
     - `rulewright check`
     - `rulewright check my.rules`
     """
+    if style != "text":
+        from .findings import findings_command
+
+        raise typer.Exit(findings_command(rules or [], style))
     from .checking import check_command
 
     raise typer.Exit(check_command(rules or []))
+
+
+@app.command()
+def fmt(
+    rules: Annotated[
+        list[str] | None, typer.Argument(metavar="[RULES]...", help="Rule files, or folders of them; else our own.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; status 1 if a file would change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; show what would change.")] = False,
+) -> None:
+    """Put rule files into their standard layout: a clause a line, long lines broken, every comment kept.
+
+    Examples:
+
+    - `rulewright fmt my.rules`
+    - `rulewright fmt --check`
+    """
+    from .fmt import fmt_command
+
+    raise typer.Exit(fmt_command(rules or [], check, diff))
+
+
+@app.command(name="explain-code")
+def explain_code(
+    code: Annotated[str, typer.Argument(metavar="[CODE]", help="An error code; without it all are listed.")] = "",
+) -> None:
+    """Tell what an error code of the rule language means, with an example and its correction.
+
+    Examples:
+
+    - `rulewright explain-code E012`
+    """
+    from .explain_code import explain_code_command
+
+    raise typer.Exit(explain_code_command(code))
 
 
 @app.command(name="rules")

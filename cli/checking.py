@@ -53,12 +53,13 @@ def _print(found: Iterable[Diagnostic], sources: Iterable[RuleSource]) -> None:
 def _run_cases(sources: Sequence[RuleSource], book: RuleBook, files: set[str]) -> tuple[int, int]:
     """How many lines of these files fail, each printed, and how many there are."""
     out = console()
+    texts = {source.name: source for source in sources}
     wrong = lines = 0
     for case in run_cases(RuleSet.of_book(sources, _part(book, files)), book, files):
         lines += 1
-        if case.problem is not None:
+        if case.finding is not None:
             wrong += 1
-            out.print(Text(f"{case.place}: {case.rule}: {case.problem}"), soft_wrap=True)
+            out.print(Text(format_text(case.finding, texts)), soft_wrap=True)
     return wrong, lines
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib import resources
 from pathlib import Path
 
 from ..engine.errors import RulewrightError
@@ -13,6 +12,7 @@ from ..engine.language.sources import read_sources, rule_files
 from ..engine.rewriting import RuleSet
 from .checking import check_sources
 from .console import complain, console, duration
+from .rule_files import own_rules
 
 INTERVAL = 0.1
 """Seconds between two looks at the files."""
@@ -37,11 +37,6 @@ def _watch(watched: list[str]) -> None:
         except RulewrightError as problem:  # half-written, or gone for a moment: the next look will tell
             complain(str(problem))
         console().print(f"{time.strftime('%H:%M:%S')}, {duration(time.perf_counter() - begin)}; waiting", style="dim")
-
-
-def own_rules() -> Path:
-    """The folder of our own rules."""
-    return Path(str(resources.files(__package__.split(".")[0]) / "rules"))
 
 
 def _check(watched: list[str], changed: list[Path]) -> None:

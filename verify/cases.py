@@ -6,8 +6,9 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from ..engine.errors import RulewrightError
+from ..engine.language.diagnostics import Diagnostic, Severity
 from ..engine.language.expressions import build_term, case_context, default_type, free_names
-from ..engine.language.syntax import Case, Rule, RuleBook
+from ..engine.language.syntax import Case, Rule, RuleBook, Span
 from ..engine.printing import expression
 from ..engine.rewriting import RuleSet
 from ..engine.rewriting.fixed_point import run_stage
@@ -22,6 +23,16 @@ class CaseResult:
     rule: str
     place: str
     problem: str | None
+    span: Span | None = None
+    keeps: bool = False  # a `keep` line
+
+    @property
+    def finding(self) -> Diagnostic | None:
+        """What is wrong, with its place."""
+        if self.problem is None or self.span is None:
+            return None
+        code = "E063" if self.keeps else "E062"
+        return Diagnostic(code, Severity.ERROR, f"{self.rule}: {self.problem}", self.span)
 
 
 def run_cases(ruleset: RuleSet, book: RuleBook, files: Container[str]) -> Iterator[CaseResult]:
@@ -29,7 +40,7 @@ def run_cases(ruleset: RuleSet, book: RuleBook, files: Container[str]) -> Iterat
     for group in book.groups.values():
         for rule in group.rules:
             for case in rule.cases if rule.span.file in files else ():
-                yield CaseResult(rule.id, str(case.span), _problem(ruleset, rule, case))
+                yield CaseResult(rule.id, str(case.span), _problem(ruleset, rule, case), case.span, case.after is None)
 
 
 def _problem(ruleset: RuleSet, rule: Rule, case: Case) -> str | None:

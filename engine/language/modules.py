@@ -20,6 +20,11 @@ _STARTS = {
 }
 
 
+def start_symbol(keyword: str) -> str:
+    """What the grammar calls a statement that begins with this word."""
+    return _STARTS.get(keyword, f"{keyword}_statement")
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A parsed statement and the block that gives its parts a place."""
@@ -120,8 +125,7 @@ class _Assembly:
             self.report.error("E001", "expected a statement: `module`, `use`, `vars`, `consts`, `types`, `args`, `family`, "
                               "`view`, `extern`, `group`, `pipeline`, `extend`, `replace`, `disable` or `insert`", span)  # fmt: skip
             return
-        start = _STARTS.get(block.keyword, f"{block.keyword}_statement")
-        tree = parse(block.text, start, block.span, self.report, follows)
+        tree = parse(block.text, start_symbol(block.keyword), block.span, self.report, follows)
         if tree is not None:
             self._statement(Statement(block, tree))
         elif block.keyword in ("rule", "group", "extend"):

@@ -12,7 +12,7 @@ from .resolve import resolve
 from .sources import RuleSource, read_sources
 from .syntax import RuleBook
 
-__all__ = ["Analysis", "RuleSource", "analyse", "load_rules", "read_sources"]
+__all__ = ["Analysis", "RuleSource", "analyse", "analyse_syntax", "load_rules", "read_sources"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ def _analyse(sources: tuple[RuleSource, ...]) -> Analysis:
 def _read(source: RuleSource) -> tuple[Module, Report]:
     report = Report()
     return read_module(source, report), report
+
+
+def analyse_syntax(source: RuleSource) -> Report:
+    """What is wrong with a file by itself: its words and statements, no names."""
+    return _read(source)[1]
 
 
 def load_rules(sources: Sequence[RuleSource]) -> RuleBook:

@@ -18,6 +18,7 @@ from .modules import GroupText, Module, Statement
 from .names import CALLABLE, Declared, Extern, ModuleNames, Scope
 from .pipelines import resolve_pipelines
 from .rules import RuleReader
+from .shadowing import report_shadowed
 from .syntax import Group, Rule, RuleBook, Span, Var, VarKind, Wildcard
 from .terms import Side, TermReader, walk
 from .views import View, is_view_term
@@ -63,6 +64,8 @@ class _Resolver:
         statements = [statement for module in modules for statement in module.pipelines]
         inserts = [one for module in modules for one in module.changes if one.block.keyword == "insert"]
         pipelines = resolve_pipelines(statements, groups, self.report)
+        for group in groups.values() if not self.report.errors else ():
+            report_shadowed(group, self.report)
         book = RuleBook(groups, insert_groups(inserts, groups, pipelines, self.report))
         for module in modules:
             self._unused(module)

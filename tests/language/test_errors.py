@@ -13,8 +13,8 @@ from rulewright.engine.language.parser import RuleSource, analyse, load_rules
 
 FOLDER = Path(__file__).parent / "errors"
 
-ELSEWHERE = {"E031", "E054"}
-"""Codes whose messages are tested below or need two files."""
+ELSEWHERE = {"E031", "E054", "E062", "E063"}
+"""Codes whose messages are tested below, need two files, or come from running the lines beside rules."""
 
 
 def cases() -> list[tuple[str, str, str]]:
