@@ -70,7 +70,9 @@ def test_a_saved_file_is_checked_again(watching: tuple[Path, Queue[str]]) -> Non
     assert lines.get(timeout=60) == "ok: 1 file, 1 rule, 1 test and keep lines hold"
     assert lines.get(timeout=60).endswith("waiting")
     path.write_text(RULE.replace("=> i", "=> 7"))
-    assert lines.get(timeout=60) == f"{path}:2:35: mine.one: before i * 1, expected 7, got i"
+    assert lines.get(timeout=60) == f"{path}:2:35: error[E062]: mine.one: before i * 1, expected 7, got i"
+    assert "test i * 1 => 7" in lines.get(timeout=60)
+    assert set(lines.get(timeout=60).strip()) == {"^"}
     assert lines.get(timeout=60).startswith("failed: ")
     assert lines.get(timeout=60).endswith("waiting")
     path.write_text(RULE + "rule")
