@@ -109,11 +109,10 @@ class _Run:
         self.fuel = FUEL if fuel is None else fuel
         self.may_refuel = fuel is None
         self.root: UOp | None = None
-        self.stack: list[Form] = []
+        self.stack: list[Form | None] = []  # None above a form: its operands have been asked for
         self.done: dict[Form, UOp] = {}
-        self.opened: set[Form] = set()  # asked for their operands
-        self.rewritten: dict[Form, str] = {}  # by which rule, in the order of time
-        self.takers: dict[Form, list[Form]] = {}  # what a rule made -> what takes over its normal form
+        self.takers: dict[Form, list[Form | str]] = {}
+        """What a rule made and has no normal form yet -> what takes it over, with the rule, in the order of time."""
         self.chains: dict[Form, ChainRun] = {}  # tops whose terms are being rewritten
         self.fires: Counter[str] = Counter()
         self.steps: list[Step] = []
@@ -128,6 +127,11 @@ class _Run:
         stack.append(root)
         while stack:
             form = stack[-1]
+            opened = form is None
+            if form is None:
+                stack.pop()
+                form = stack[-1]
+                assert form is not None
             value = find(form)
             if value is not None:
                 stack.pop()
@@ -144,20 +148,29 @@ class _Run:
                 first: Form = (x,) if chained and x.op is op else x
                 second: Form = (y,) if chained and y.op is op else y
                 a, b = find(first), find(second)
-                if a is None and not x.src and x.op not in trees:  # a leaf that no rule can match
-                    a = done[x] = x
-                if b is None and not y.src and y.op not in trees:
-                    b = done[y] = y
+                if a is None and (not x.src and x.op not in trees or first is not x and find(x) is x):
+                    a = x  # a leaf that no rule can match, or a link that as a top is as it is
+                if b is None and (not y.src and y.op not in trees or second is not y and find(y) is y):
+                    b = y
                 if a is None or b is None:
-                    self._open(form, [one for one, there in ((second, b), (first, a)) if there is None])
+                    if opened:
+                        raise self._loop(form)
+                    stack.append(None)
+                    if b is None:
+                        stack.append(second)
+                    if a is None:
+                        stack.append(first)
                     continue
                 same = node if a is x and b is y else intern(op, node.dtype, (a, b), node.arg)
                 key: object = (a.dtype, a._shape or shape(a), b._shape or shape(b))
             else:
                 missing: list[Form] = [s for s in src if s not in done]
                 if missing:
+                    if opened:
+                        raise self._loop(form)
+                    stack.append(None)
                     missing.reverse()
-                    self._open(form, missing)
+                    stack += missing
                     continue
                 operands = tuple([done[s] for s in src])
                 same = node if operands == src else intern(op, node.dtype, operands, node.arg)
@@ -192,25 +205,13 @@ class _Run:
                 self._rewrite(form, same, result, rule)
                 continue
             done[form] = same
-            if chained:
-                done[(same,)] = same
-            if same is not node and form is node:
-                done[same] = same
+            if same is not node:
+                done[same if form is node else (same,)] = same
             stack.pop()
             if takers and form in takers:
                 self._hand_on(form, same)
         stop = StopReason.APPLIED if self.once else StopReason.SATURATED
         return Report(done[root], stop, self.fires, self.steps, len(done))
-
-    def _open(self, form: Form, missing: list[Form]) -> None:
-        """Puts the operands that are missing on top, the first of them last."""
-        if form in self.opened:
-            raise self._loop(form)
-        self.opened.add(form)
-        for one in missing:
-            if one in self.rewritten:
-                raise self._loop(one)
-        self.stack += missing
 
     def _rewrite(self, form: Form, same: UOp, result: UOp, rule: str) -> None:
         """A rule fired on `same`, which is `form` on its operands' normal forms: now what it made is next."""
@@ -232,28 +233,24 @@ class _Run:
         if value is not None:
             done[form] = done[again] = value
             return
-        rewritten = self.rewritten
-        rewritten[form] = rewritten[again] = rule
-        if made in rewritten or made in self.opened:
-            raise self._loop(made)
         takers = self.takers.pop(form, None)
         if takers is None:
-            takers = [form]
+            takers = [form, rule]
         else:
-            takers.append(form)
+            takers += (form, rule)
         if again is not form:
             takers.append(again)
-        earlier = self.takers.get(made)
-        if earlier is None:
-            self.takers[made] = takers
-        else:
-            earlier += takers
+        if made in self.takers or (len(takers) & 1023 < 64 and made in takers):
+            self.takers.setdefault(made, []).extend(takers)
+            raise self._loop(made)
+        self.takers[made] = takers
         self.stack[-1] = made
 
     def _hand_on(self, form: Form, value: UOp) -> None:
         """The normal form of `form` is also that of what rules turned into it."""
         for taker in self.takers.pop(form):
-            self.done[taker] = value
+            if taker.__class__ is not str:
+                self.done[taker] = value
 
     # --- chains ------------------------------------------------------------------------------------------------------
 
@@ -314,12 +311,16 @@ class _Run:
 
     def _loop(self, form: Form) -> LoopError:
         """The rules that led from `form` back to it, and the smallest term on the way."""
-        forms = [one for one in self.rewritten if one not in self.done]
-        cycle = forms[forms.index(form) :] if form in forms else forms
-        rules = [self.rewritten[one] for one in cycle if self.rewritten[one]]
-        rules = [rule for place, rule in enumerate(rules) if place == 0 or rules[place - 1] != rule]
+        forms: list[Form] = [form]
+        rules: list[str] = []
+        known = False
+        for made, takers in self.takers.items():
+            known = known or made == form or form in takers
+            if known:
+                forms += [made, *(one for one in takers if not isinstance(one, str))]
+                rules += [one for one in takers if isinstance(one, str) and one and [one] != rules[-1:]]
         busiest = [name for name, _ in self.fires.most_common(4)]
-        return LoopError(rules or busiest, min(map(_node, cycle or [form]), key=_size), "the rules loop")
+        return LoopError(rules or busiest, min(map(_node, forms), key=_size), "the rules loop")
 
 
 def _wrong_type(rule: str, before: UOp, after: UOp) -> RewriteError:
