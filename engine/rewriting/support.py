@@ -90,7 +90,9 @@ def vector(lanes: tuple[UOp, ...]) -> UOp:
 
 
 def lane(value: UOp, number: int) -> UOp:
-    """Lane `number` of a vector; a scalar is its own only lane."""
+    """Lane `number` of a vector: what stands there if the vector is built from lanes; a scalar is its own only lane."""
+    if value.op is ops.VECTORIZE:
+        return value.src[number]
     dtype = value.dtype
     return value if dtype.lanes == 1 else intern(ops.GEP, dtype.scalar, (value,), number)
 
