@@ -10,33 +10,29 @@ from __future__ import annotations
 from zlib import crc32
 
 from . import facts, ops
-from .dtypes import float_bits
+from .dtypes import DType, float_bits
 from .ops import BufferArg, Op, RangeArg, SpecialArg, VarArg
 from .uop import UOp
 
-Key = tuple[str, int]
-"""The first leaf of a node, and its structural hash: 64 bits, the same in every process and on every machine."""
+Key = tuple[bool, int, str, int]
+"""Whether it is a constant; the loops it varies in, as a bit mask; its first leaf; its structural hash: 64 bits, the same
+in every process and on every machine."""
 
 
-def sort_key(node: UOp) -> tuple[bool, int, str, int]:
-    """Where a term stands in its chain."""
-    return node.op is ops.CONST, facts.ranges(node), *structure(node)
-
-
-def structure(root: UOp) -> Key:
-    """The key of a node; computed for all nodes below it that have none yet, and kept in them."""
-    if root._structure is None:
+def sort_key(root: UOp) -> Key:
+    """Where a term stands in its chain; computed for all nodes below it that have none yet, and kept in them."""
+    if root._order is None:
         stack = [root]
         while stack:
             node = stack[-1]
-            if node._structure is None:
-                missing = [s for s in _below(node) if s._structure is None]
+            if node._order is None:
+                missing = [s for s in _below(node) if s._order is None]
                 if missing:
                     stack += missing
                     continue
-                node._structure = _structure(node)
+                node._order = node.op is ops.CONST, facts.ranges(node), _first_leaf(node), _hash(node)
             stack.pop()
-    found = root._structure
+    found = root._order
     assert found is not None
     return found
 
@@ -48,15 +44,30 @@ def _below(node: UOp) -> tuple[UOp, ...]:
 _MASK = (1 << 64) - 1
 
 
-def _structure(node: UOp) -> Key:
-    """From the keys of what stands below."""
-    mixed = crc32(f"{node.op.name} {node.dtype.name} {_written(node.arg)}".encode())
+def _hash(node: UOp) -> int:
+    """From the operator, the type, what stands in `arg`, and the hashes of what stands below."""
+    if node.arg is None:
+        mixed = _operators.get((node.op, node.dtype))
+        if mixed is None:
+            mixed = _operators[node.op, node.dtype] = crc32(f"{node.op.name} {node.dtype.name}".encode())
+    else:
+        mixed = crc32(f"{node.op.name} {node.dtype.name} {_written(node.arg)}".encode())
     for part in _below(node):
-        assert part._structure is not None
-        mixed = (mixed * 0x9E3779B97F4A7C15 + part._structure[1] + 1) & _MASK
+        assert part._order is not None
+        mixed = (mixed * 0x9E3779B97F4A7C15 + part._order[3] + 1) & _MASK
         mixed ^= mixed >> 29
-    first = node.src[0]._structure if node.src else None
-    return first[0] if first is not None and node.op is not ops.RANGE else _leaf(node), mixed
+    return mixed
+
+
+_operators: dict[tuple[Op, DType], int] = {}
+
+
+def _first_leaf(node: UOp) -> str:
+    if node.src and node.op is not ops.RANGE:
+        first = node.src[0]._order
+        assert first is not None
+        return first[2]
+    return _leaf(node)
 
 
 def _leaf(node: UOp) -> str:

@@ -28,17 +28,8 @@ class UOp:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_congruence",
-        "_interval",
-        "_ranges",
-        "_shape",
-        "_structure",
-        "arg",
-        "dtype",
-        "op",
-        "src",
-    )
+        "__weakref__", "_congruence", "_interval", "_order", "_ranges", "_shape", "arg", "dtype", "op", "src",
+    )  # fmt: skip
 
     op: Op
     dtype: DType
@@ -48,11 +39,11 @@ class UOp:
     _congruence: tuple[int, int] | None
     _ranges: int | None
     _shape: int | None
-    _structure: tuple[str, int] | None
+    _order: tuple[bool, int, str, int] | None
 
     def __init__(self, op: Op, dtype: DType, src: tuple[UOp, ...], arg: object) -> None:
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        self._interval = self._congruence = self._ranges = self._shape = self._structure = None
+        self._interval = self._congruence = self._ranges = self._shape = self._order = None
 
     def __reduce__(self) -> tuple[Callable[[list[tuple[Op, DType, tuple[int, ...], object]]], UOp], tuple[object]]:
         return _rebuild, (_flatten(self),)
@@ -80,9 +71,9 @@ _table: dict[_Key, _Reference] = {}
 
 
 def _forget(reference: weakref.ref[UOp]) -> None:
-    assert isinstance(reference, _Reference)
-    if _table.get(reference.key) is reference:
-        del _table[reference.key]
+    key = reference.key  # type: ignore[attr-defined]  # only called for a _Reference, and very often
+    if _table.get(key) is reference:
+        del _table[key]
 
 
 def intern(op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: object = None) -> UOp:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from .. import facts, ops
+from .. import ops
 from ..dtypes import DType
 from ..ops import Op
-from ..order import sort_key, structure
+from ..order import sort_key
 from ..uop import UOp, const, intern
 from .support import NO_VALUE
 
@@ -88,20 +88,12 @@ def others(op: Op, dtype: DType, terms: tuple[UOp, ...], used: tuple[int, ...]) 
 def in_order(op: Op, node: UOp) -> UOp:
     """The chain with its terms in the canonical order."""
     terms = terms_of(op, node)
+    keys = [term._order or sort_key(term) for term in terms]
     if len(terms) == 2:
-        a, b = terms
-        return node if _precedes(a, b) else intern(op, node.dtype, (b, a))
+        return node if keys[0] <= keys[1] else intern(op, node.dtype, terms[::-1])
+    if len(terms) == 3 and keys[0] <= keys[1] <= keys[2] and node.src[1].op is not op:
+        return node
     return combined(op, node.dtype, sorted(terms, key=sort_key))
-
-
-def _precedes(a: UOp, b: UOp) -> bool:
-    """The same as `sort_key(a) <= sort_key(b)`, without making keys that are not needed."""
-    if b.op is ops.CONST:
-        return True
-    if a.op is ops.CONST:
-        return False
-    loops, others = facts.ranges(a), facts.ranges(b)
-    return loops < others or loops == others and structure(a) <= structure(b)
 
 
 def shared_out(

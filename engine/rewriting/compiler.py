@@ -131,7 +131,7 @@ def generated_globals() -> dict[str, object]:
         "NO_VALUE": support.NO_VALUE, "ChainPattern": chains.ChainPattern,
     }  # fmt: skip
     for function in (
-        support.constant, support.fold, support.convert, support.reinterpret, support.build, support.vector,
+        support.constant, support.fold, support.folded, support.convert, support.reinterpret, support.build, support.vector,
         support.widened, support.lane, support.split_offset, support.is_positive_zero, support.is_negative_zero,
         chains.may_chain, chains.terms_of, chains.others, chains.shared_out, chains.in_order,
     ):  # fmt: skip

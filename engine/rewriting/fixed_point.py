@@ -229,7 +229,8 @@ class _Run:
         again: Form = same
         if isinstance(form, tuple):
             made, again = (result,) if result.op is same.op else result, (same,)
-        value = result if self.once else done.get(made)
+        settled = self.once or not result.src and result.op not in self.matcher.trees
+        value = result if settled else done.get(made)
         if value is not None:
             done[form] = done[again] = value
             return

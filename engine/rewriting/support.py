@@ -54,6 +54,15 @@ def fold(op: Op, dtype: DType, *values: Scalar | None) -> Scalar:
     return dtype.canonical(value)
 
 
+def folded(dtype: DType, op: Op, inner: DType, *values: Scalar) -> UOp:
+    """`constant(dtype, fold(op, inner, *values))`, with a short way for indices."""
+    if dtype.kind == "index" and dtype is inner and op.evaluate is not None:
+        value = op.evaluate(dtype, *values)
+        if value.__class__ is int and -INT64_LIMIT <= value < INT64_LIMIT:
+            return exact_const(dtype, value)
+    return constant(dtype, fold(op, inner, *values))
+
+
 def convert(source: DType, value: Scalar, to: DType) -> Scalar:
     """The exact value of a cast."""
     result = ev.cast(source.scalar, value, to.scalar)

@@ -85,7 +85,10 @@ def _computed(term: Compute, scope: Scope, expected: str | None) -> Built:
     if isinstance(term.formula, Operation) and term.formula.op in (ops.CAST, ops.BITCAST) and term.formula.attrs:
         expected = attr_code(term.formula.attrs[0], scope)
     dtype = _needed(term, expected)
-    return Built(f"constant({dtype}, {computed_code(term.formula, dtype, scope)})", dtype)
+    value = computed_code(term.formula, dtype, scope)
+    if value.startswith("fold("):
+        return Built(f"folded({dtype}, {value.removeprefix('fold(')}", dtype)
+    return Built(f"constant({dtype}, {value})", dtype)
 
 
 def _application(term: Apply, scope: Scope, expected: str | None) -> Built:
