@@ -51,23 +51,24 @@ class ChainRules:
     def attempts(self, terms: tuple[UOp, ...]) -> tuple[Attempt, ...] | None:
         """What can fire on terms of these shapes; None if that is too much for trying it all."""
         count = len(terms)
-        if count == 2:
-            a, b = terms
-            key: tuple[int, ...] = a._shape or shape(a), b._shape or shape(b), a is b
-        elif count <= MOST_TERMS:
-            key = *[shape(term) for term in terms], len(set(terms)) < count
-        else:
+        if count > MOST_TERMS:
             return None
+        key = *[term._shape or shape(term) for term in terms], len(set(terms)) < count
         try:
             return self._attempts[key]
         except KeyError:
             found = self._attempts[key] = self._attempts_on(terms)
             return found
 
-    def _attempts_on(self, terms: tuple[UOp, ...]) -> tuple[Attempt, ...] | None:
+    def on_pair(self, pair: tuple[UOp, ...]) -> list[tuple[Function, str]]:
+        """The same for a chain of two terms of these shapes, as functions of the node."""
+        attempts = self._attempts_on(pair, shapes_only=True) or ()
+        return [*((_of_node(attempt), attempt[1]) for attempt in attempts), *self.whole]
+
+    def _attempts_on(self, terms: tuple[UOp, ...], shapes_only: bool = False) -> tuple[Attempt, ...] | None:
         found: list[Attempt] = []
         for rule in self.terms:
-            if rule.repeats and len(set(terms)) == len(terms):
+            if rule.repeats and not shapes_only and len(set(terms)) == len(terms):
                 continue
             for function, wanted in rule.direct:
                 fitting = [[at for at, term in enumerate(terms) if want.fits(term)] for want in wanted]
@@ -90,6 +91,20 @@ class ChainRules:
             if result is not None and result is not node:
                 return result, rule
         return None
+
+
+def _of_node(attempt: Attempt) -> Function:
+    """An attempt on a chain of two terms as a function of the chain."""
+    function, _, pick, places = attempt
+
+    def tried(node: UOp, context: Context) -> UOp | None:
+        terms = node.src
+        made = function(node, context, *pick(terms))
+        if made is None or _same(pick(terms), made):
+            return None
+        return combined(node.op, node.dtype, _with(terms, places, made))
+
+    return tried
 
 
 def _picker(places: tuple[int, ...]) -> Callable[[tuple[UOp, ...]], Any]:

@@ -121,7 +121,7 @@ class _Run:
         """The engine's inner loop: each turn looks at the top of the work list."""
         stack, done, takers, chains = self.stack, self.done, self.takers, self.chains
         matcher = self.matcher
-        trees, chain_operators, context = matcher.trees, matcher.chain_operators, matcher.context
+        trees, pairs, context = matcher.trees, matcher.pairs, matcher.context
         find = done.get
         self.root = root
         stack.append(root)
@@ -140,7 +140,7 @@ class _Run:
                 continue
             node = form[0] if isinstance(form, tuple) else form
             op, src = node.op, node.src
-            chained = op in chain_operators
+            chained = op in pairs
 
             # the operands in normal form; those that are not there yet go first
             if len(src) == 2:
@@ -184,7 +184,8 @@ class _Run:
             # the first rule that fires
             result, rule = None, ""
             if not chained or form not in chains:
-                tree = trees.get(op)
+                is_pair = chained and form is node and a.op is not op and b.op is not op
+                tree = pairs[op] if is_pair else trees.get(op)
                 if tree is not None:
                     if key is None:
                         key = shape_of(same)
@@ -196,7 +197,7 @@ class _Run:
                         if made is not None and made is not same:
                             result, rule = made, candidate[1]
                             break
-            if result is None and chained and form is node:
+            if result is None and chained and form is node and not is_pair:
                 found = self._chain(node, same)
                 if found is None:
                     continue

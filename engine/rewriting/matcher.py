@@ -67,6 +67,21 @@ class Tree(dict[object, Leaf]):
         return self.grow(node, key) if found is None else found
 
 
+class PairTree(dict[object, Leaf]):
+    """The rules for chains of two terms: those on single nodes, then those on chains."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self.matcher = matcher
+
+    def grow(self, node: UOp, key: object) -> Leaf:
+        """The leaf of the nodes of a shape, made from the first of them."""
+        tree = self.matcher.trees.get(node.op)
+        rules = self.matcher.chain_rules(node.op, node.dtype)
+        on_chain = rules.on_pair(node.src) if rules is not None else []
+        leaf = self[key] = (*(tree.leaf(node) if tree is not None else ()), *on_chain)
+        return leaf
+
+
 class Matcher:
     """The rules of one stage, for one target and one set of float flags."""
 
@@ -79,7 +94,7 @@ class Matcher:
             of_kind = by_root if row.kind is RowKind.NODE else self._chains
             of_kind.setdefault(ops.by_name(row.root), []).append(row)
         self.trees = {op: Tree(own, functions, context.flags) for op, own in by_root.items()}
-        self.chain_operators = frozenset(self._chains)
+        self.pairs = {op: PairTree(self) for op in self._chains}
         self._chain_rules: dict[tuple[Op, DType], ChainRules | None] = {}
 
     def match(self, node: UOp) -> tuple[UOp, str] | None:
@@ -98,7 +113,7 @@ class Matcher:
 
     def match_chain(self, node: UOp) -> tuple[UOp, str] | None:
         """The same for the rules on the chain that the node is the top of."""
-        rules = self.chain_rules(node.op, node.dtype) if node.op in self.chain_operators else None
+        rules = self.chain_rules(node.op, node.dtype) if node.op in self.pairs else None
         if rules is None:
             return None
         terms = terms_of(node.op, node)

@@ -22,10 +22,13 @@ def shape(node: UOp) -> int:
     """The number of the node's shape: equal for nodes that patterns cannot tell apart by operators and by 0 and 1."""
     found = node._shape
     if found is None:
-        if node.op is ops.CONST:
-            key: tuple[object, ...] = (node.op, unit(node.arg))
+        src = node.src
+        if len(src) == 2:
+            key: tuple[object, ...] = (node.op, src[0].op, src[1].op)
+        elif node.op is ops.CONST:
+            key = (node.op, unit(node.arg))
         else:
-            key = (node.op, *[s.op for s in node.src[:DEPTH]])
+            key = (node.op, *[s.op for s in src[:DEPTH]])
         found = node._shape = _numbers.setdefault(key, len(_numbers) + 1)
     return found
 
