@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from ..errors import RewriteError
 from ..uop import UOp, intern, walk
@@ -164,15 +165,16 @@ class _Run:
                 same = node if a is x and b is y else intern(op, node.dtype, (a, b), node.arg)
                 key: object = (a.dtype, a._shape or shape(a), b._shape or shape(b))
             else:
-                missing: list[Form] = [s for s in src if s not in done]
-                if missing:
-                    if opened:
-                        raise self._loop(form)
-                    stack.append(None)
-                    missing.reverse()
-                    stack += missing
-                    continue
-                operands = tuple([done[s] for s in src])
+                operands: tuple[Any, ...] = tuple([find(s) for s in src])
+                if None in operands:
+                    missing = self._missing(src)
+                    if missing:
+                        if opened:
+                            raise self._loop(form)
+                        stack.append(None)
+                        stack += missing
+                        continue
+                    operands = tuple([done[s] for s in src])
                 same = node if operands == src else intern(op, node.dtype, operands, node.arg)
                 key = None
             if same is not node:
@@ -184,7 +186,7 @@ class _Run:
             # the first rule that fires
             result, rule = None, ""
             if not chained or form not in chains:
-                is_pair = chained and form is node and a.op is not op and b.op is not op
+                is_pair = chained and form is node and same.src[0].op is not op and same.src[1].op is not op
                 tree = pairs[op] if is_pair else trees.get(op)
                 if tree is not None:
                     if key is None:
@@ -213,6 +215,17 @@ class _Run:
                 self._hand_on(form, same)
         stop = StopReason.APPLIED if self.once else StopReason.SATURATED
         return Report(done[root], stop, self.fires, self.steps, len(done))
+
+    def _missing(self, src: tuple[UOp, ...]) -> list[UOp]:
+        """The operands that have no normal form yet, the first last; leaves that no rule can match get theirs here."""
+        missing = []
+        for s in reversed(src):
+            if s not in self.done:
+                if s.src or s.op in self.matcher.trees:
+                    missing.append(s)
+                else:
+                    self.done[s] = s
+        return missing
 
     def _rewrite(self, form: Form, same: UOp, result: UOp, rule: str) -> None:
         """A rule fired on `same`, which is `form` on its operands' normal forms: now what it made is next."""
@@ -251,7 +264,7 @@ class _Run:
     def _hand_on(self, form: Form, value: UOp) -> None:
         """The normal form of `form` is also that of what rules turned into it."""
         for taker in self.takers.pop(form):
-            if taker.__class__ is not str:
+            if not isinstance(taker, str):
                 self.done[taker] = value
 
     # --- chains ------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..language.syntax import RuleBook
 from ..target import Context
 from ..uop import UOp
 from .compiler import Compiled, Function, compile_rules
-from .fixed_point import Report, run_stage
+from .fixed_point import Report, paused_collector, run_stage
 from .matcher import Matcher
 
 
@@ -146,14 +146,15 @@ class RuleSet:
         Raises RewriteError naming the rules if they loop.
         """
         trace = Trace()
-        for mode, groups in self.stages(pipeline):
-            matcher = self.matcher(groups, context or Context())
-            report = run_stage(graph, matcher, once=mode == "once", fuel=fuel, keep_steps=keep_steps)
-            graph = report.graph
-            name = f"{mode}({', '.join(groups)})"
-            trace.stages.append((name, report))
-            if after_stage is not None:
-                after_stage(name, graph)
+        with paused_collector():
+            for mode, groups in self.stages(pipeline):
+                matcher = self.matcher(groups, context or Context())
+                report = run_stage(graph, matcher, once=mode == "once", fuel=fuel, keep_steps=keep_steps)
+                graph = report.graph
+                name = f"{mode}({', '.join(groups)})"
+                trace.stages.append((name, report))
+                if after_stage is not None:
+                    after_stage(name, graph)
         return graph, trace
 
 
