@@ -144,6 +144,7 @@ def show(
     schedule: ScheduleOption = "default",
     math: MathOption = Math.STRICT,
     rules: RulesOption = None,
+    timings: Annotated[bool, typer.Option("--timings", help="The time that each stage takes, instead.")] = False,
 ) -> None:
     """Print a kernel at one stage of its way, from ranges to source.
 
@@ -155,10 +156,11 @@ def show(
     - `rulewright show softmax --device opencl`
     - `rulewright show matmul --stage lower`
     - `rulewright show matmul --stage vector --schedule "UPCAST(1, 4)"`
+    - `rulewright show softmax --timings`
     """
     from .show import show_command
 
-    raise typer.Exit(show_command(kernel, stage, device, schedule, math.value, rules or []))
+    raise typer.Exit(show_command(kernel, stage, device, schedule, math.value, rules or [], timings))
 
 
 @app.command()

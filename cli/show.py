@@ -15,6 +15,7 @@ from .choices import check_choices
 from .console import InputError, console
 from .kernel_files import find_kernel
 from .rule_files import with_builtin
+from .timings import timings_command
 
 BEFORE, AFTER = "lower", ("linear", "source")
 """The stages before and after those of the pipeline."""
@@ -29,11 +30,15 @@ class Travel:
     problem: RulewrightError | None = None
 
 
-def show_command(name: str, stage: str, device: str, schedule: str, math: str, rules: list[str]) -> int:
+def show_command(
+    name: str, stage: str, device: str, schedule: str, math: str, rules: list[str], timings: bool = False
+) -> int:
     """Prints the stage alone, so that the source can be piped into a file; `all` prints each with a heading."""
     check_choices(device, schedule)
     kernel = find_kernel(name)
     rule_set = with_builtin(rules) if rules else RuleSet.builtin()
+    if timings:
+        return timings_command(kernel, device, schedule, math, rule_set)
     wanted = _stages(rule_set) if stage == "all" else [_find(stage, _stages(rule_set))]
     travel = _travel(kernel, device, schedule, math, rule_set)
     texts = _texts(travel)
