@@ -7,32 +7,56 @@ as a reader would sort them, and by a structural hash.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from zlib import crc32
 
 from . import facts, ops
-from .dtypes import DType, float_bits
+from .dtypes import float_bits
 from .ops import BufferArg, Op, RangeArg, SpecialArg, VarArg
 from .uop import UOp
 
-Key = tuple[bool, int, str, int]
-"""Whether it is a constant; the loops it varies in, as a bit mask; its first leaf; its structural hash: 64 bits, the same
-in every process and on every machine."""
+Key = tuple[bool, int, str]
+"""Whether it is a constant; the loops it varies in, as a bit mask; its first leaf."""
 
 
-def sort_key(root: UOp) -> Key:
-    """Where a term stands in its chain; computed for all nodes below it that have none yet, and kept in them."""
-    if root._order is None:
+def sort_key(node: UOp) -> Key:
+    """Where a term stands in its chain, kept in the node; terms with equal keys are told apart by `structural_hash`."""
+    path = []
+    while node._order is None:
+        path.append(node)
+        if not node.src or node.op is ops.RANGE:
+            break
+        node = node.src[0]
+    leaf = node._order[2] if node._order is not None else _leaf(node)
+    for part in reversed(path):
+        part._order = part.op is ops.CONST, facts.ranges(part), leaf
+    found = path[0]._order if path else node._order
+    assert found is not None
+    return found
+
+
+def in_order(terms: Sequence[UOp]) -> list[UOp]:
+    """The terms in the canonical order."""
+    keys = {term._order or sort_key(term) for term in terms}
+    if len(keys) == len(terms):
+        return sorted(terms, key=sort_key)
+    return sorted(terms, key=lambda term: (*sort_key(term), structural_hash(term)))
+
+
+def structural_hash(root: UOp) -> int:
+    """64 bits that depend on the structure alone: the same in every process and on every machine."""
+    if root._hash is None:
         stack = [root]
         while stack:
             node = stack[-1]
-            if node._order is None:
-                missing = [s for s in _below(node) if s._order is None]
+            if node._hash is None:
+                missing = [s for s in _below(node) if s._hash is None]
                 if missing:
                     stack += missing
                     continue
-                node._order = node.op is ops.CONST, facts.ranges(node), _first_leaf(node), _hash(node)
+                node._hash = _mixed(node)
             stack.pop()
-    found = root._order
+    found = root._hash
     assert found is not None
     return found
 
@@ -44,30 +68,14 @@ def _below(node: UOp) -> tuple[UOp, ...]:
 _MASK = (1 << 64) - 1
 
 
-def _hash(node: UOp) -> int:
+def _mixed(node: UOp) -> int:
     """From the operator, the type, what stands in `arg`, and the hashes of what stands below."""
-    if node.arg is None:
-        mixed = _operators.get((node.op, node.dtype))
-        if mixed is None:
-            mixed = _operators[node.op, node.dtype] = crc32(f"{node.op.name} {node.dtype.name}".encode())
-    else:
-        mixed = crc32(f"{node.op.name} {node.dtype.name} {_written(node.arg)}".encode())
+    mixed = crc32(f"{node.op.name} {node.dtype.name} {_written(node.arg)}".encode())
     for part in _below(node):
-        assert part._order is not None
-        mixed = (mixed * 0x9E3779B97F4A7C15 + part._order[3] + 1) & _MASK
+        assert part._hash is not None
+        mixed = (mixed * 0x9E3779B97F4A7C15 + part._hash + 1) & _MASK
         mixed ^= mixed >> 29
     return mixed
-
-
-_operators: dict[tuple[Op, DType], int] = {}
-
-
-def _first_leaf(node: UOp) -> str:
-    if node.src and node.op is not ops.RANGE:
-        first = node.src[0]._order
-        assert first is not None
-        return first[2]
-    return _leaf(node)
 
 
 def _leaf(node: UOp) -> str:

@@ -28,7 +28,7 @@ class UOp:
     """
 
     __slots__ = (
-        "__weakref__", "_congruence", "_interval", "_order", "_ranges", "_shape", "arg", "dtype", "op", "src",
+        "__weakref__", "_congruence", "_hash", "_interval", "_order", "_ranges", "_shape", "arg", "dtype", "op", "src",
     )  # fmt: skip
 
     op: Op
@@ -39,11 +39,12 @@ class UOp:
     _congruence: tuple[int, int] | None
     _ranges: int | None
     _shape: int | None
-    _order: tuple[bool, int, str, int] | None
+    _order: tuple[bool, int, str] | None
+    _hash: int | None
 
     def __init__(self, op: Op, dtype: DType, src: tuple[UOp, ...], arg: object) -> None:
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        self._interval = self._congruence = self._ranges = self._shape = self._order = None
+        self._interval = self._congruence = self._ranges = self._shape = self._order = self._hash = None
 
     def __reduce__(self) -> tuple[Callable[[list[tuple[Op, DType, tuple[int, ...], object]]], UOp], tuple[object]]:
         return _rebuild, (_flatten(self),)

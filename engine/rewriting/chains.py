@@ -13,7 +13,7 @@ from itertools import islice
 from .. import ops
 from ..dtypes import DType
 from ..ops import Op
-from ..order import sort_key
+from ..order import in_order, sort_key
 from ..uop import UOp, const, intern
 from .support import NO_VALUE
 
@@ -85,15 +85,16 @@ def others(op: Op, dtype: DType, terms: tuple[UOp, ...], used: tuple[int, ...]) 
     return combined(op, dtype, [term for place, term in enumerate(terms) if place not in used])
 
 
-def in_order(op: Op, node: UOp) -> UOp:
+def sorted_chain(op: Op, node: UOp) -> UOp:
     """The chain with its terms in the canonical order."""
     terms = terms_of(op, node)
     keys = [term._order or sort_key(term) for term in terms]
     if len(terms) == 2:
-        return node if keys[0] <= keys[1] else intern(op, node.dtype, terms[::-1])
-    if len(terms) == 3 and keys[0] <= keys[1] <= keys[2] and node.src[1].op is not op:
+        if keys[0] < keys[1]:
+            return node
+    elif len(terms) == 3 and keys[0] < keys[1] < keys[2] and node.src[1].op is not op:
         return node
-    return combined(op, node.dtype, sorted(terms, key=sort_key))
+    return combined(op, node.dtype, in_order(terms))
 
 
 def shared_out(

@@ -133,7 +133,7 @@ def generated_globals() -> dict[str, object]:
     for function in (
         support.constant, support.fold, support.folded, support.convert, support.reinterpret, support.build, support.vector,
         support.widened, support.lane, support.split_offset, support.is_positive_zero, support.is_negative_zero,
-        chains.may_chain, chains.terms_of, chains.others, chains.shared_out, chains.in_order,
+        chains.may_chain, chains.terms_of, chains.others, chains.shared_out, chains.sorted_chain,
     ):  # fmt: skip
         names[function.__name__] = function
     names |= {f"g_{name}": function for name, function in support.GUARD_FUNCTIONS.items()}

@@ -56,7 +56,7 @@ def build(term: Term, scope: Scope, expected: str | None) -> Built:
             return _lanes(term, scope, expected)
         case Chain(rest=Var() as chain):
             node = _variable(chain, scope, expected)
-            return Built(f"in_order({op_name(term.op)}, {node.node})", node.dtype)
+            return Built(f"sorted_chain({op_name(term.op)}, {node.node})", node.dtype)
         case Bind() | Wildcard() | Pack() | Comprehension() | Chain():
             raise UnsupportedRule(term.span, f"a {type(term).__name__.lower()} cannot stand here on the right")
 

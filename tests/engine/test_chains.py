@@ -8,7 +8,7 @@ import pytest
 from rulewright.engine import ops
 from rulewright.engine.dtypes import float32, index
 from rulewright.engine.language.expressions import parse_expression
-from rulewright.engine.order import sort_key
+from rulewright.engine.order import sort_key, structural_hash
 from rulewright.engine.rewriting import LoopError, RuleSet
 from rulewright.engine.rewriting.chains import combined, terms_of
 from rulewright.engine.target import Context
@@ -203,10 +203,16 @@ def test_strict_floats_keep_their_order() -> None:
     assert rewritten(ORDER, "g + f", given, flags=("reassoc",)) is parse_expression("f + g", given)
 
 
-def test_keys_differ_by_bits_types_and_loops() -> None:
-    keys = [sort_key(const(float32, value)) for value in (0.0, -0.0, 1.0)]
-    keys += [sort_key(const(index, 1)), sort_key(range_(0, 4)), sort_key(range_(1, 4)), sort_key(variable("i", 0, 3))]
-    assert len(set(keys)) == len(keys)
+def test_hashes_differ_by_bits_types_and_loops() -> None:
+    nodes = [const(float32, value) for value in (0.0, -0.0, 1.0)]
+    nodes += [const(index, 1), range_(0, 4), range_(1, 4), variable("i", 0, 3), variable("i", 0, 4)]
+    assert len({structural_hash(node) for node in nodes}) == len(nodes)
+    assert sort_key(nodes[0])[0]
+    assert not sort_key(nodes[-1])[0]
+
+
+def test_a_hash_is_the_same_everywhere() -> None:
+    assert structural_hash(parse_expression("(i*4 + j) % 7")) == 4515383664815795586
 
 
 # --- the engine ------------------------------------------------------------------------------------------------------
