@@ -37,10 +37,14 @@ def sort_key(node: UOp) -> Key:
 
 def in_order(terms: Sequence[UOp]) -> list[UOp]:
     """The terms in the canonical order."""
-    keys = {term._order or sort_key(term) for term in terms}
-    if len(keys) == len(terms):
-        return sorted(terms, key=sort_key)
-    return sorted(terms, key=lambda term: (*sort_key(term), structural_hash(term)))
+    constants = [term for term in terms if term.op is ops.CONST]
+    variable = [term for term in terms if term.op is not ops.CONST] if constants else terms
+    keys = {term._order or sort_key(term) for term in variable}
+    if len(keys) < len(variable):
+        variable = sorted(variable, key=structural_hash)
+    if len(constants) > 1:
+        constants.sort(key=structural_hash)
+    return [*sorted(variable, key=sort_key), *constants]
 
 
 def structural_hash(root: UOp) -> int:

@@ -19,7 +19,8 @@ from ..target import Context
 from ..uop import UOp
 from .chains import Candidate, ChainPattern, Index, Plan, Step, Values, combined, joined, terms_of
 from .compiler import Function
-from .shapes import Wanted, shape
+from .functions import Direct
+from .shapes import operator_at, shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class TermRule:
     id: str
     pattern: ChainPattern
     function: Function  # of the values of the names
-    direct: tuple[tuple[Function, tuple[Wanted, ...]], ...]  # of the terms themselves, with their shapes
+    direct: tuple[tuple[Function, Direct], ...]  # of the terms themselves
     repeats: bool  # two of the terms are one name: they must be one node
 
 
@@ -70,12 +71,14 @@ class ChainRules:
         for rule in self.terms:
             if rule.repeats and not shapes_only and len(set(terms)) == len(terms):
                 continue
-            for function, wanted in rule.direct:
-                fitting = [[at for at, term in enumerate(terms) if want.fits(term)] for want in wanted]
+            for function, direct in rule.direct:
+                fitting = [[at for at, term in enumerate(terms) if want.fits(term)] for want in direct.shapes]
                 if prod(map(len, fitting)) > MOST_ATTEMPTS:
                     return None
                 places = [chosen for chosen in product(*fitting) if len(set(chosen)) == len(chosen)]
-                found += [(function, rule.id, _picker(chosen), chosen) for chosen in places]
+                found += [
+                    (function, rule.id, _picker(chosen), chosen) for chosen in places if _agree(direct, terms, chosen)
+                ]
         return tuple(found) if len(found) <= MOST_ATTEMPTS else None
 
     def first(
@@ -91,6 +94,12 @@ class ChainRules:
             if result is not None and result is not node:
                 return result, rule
         return None
+
+
+def _agree(direct: Direct, terms: tuple[UOp, ...], chosen: tuple[int, ...]) -> bool:
+    """Whether equal nodes can stand where the pattern has one name."""
+    picked = [terms[at] for at in chosen]
+    return all(operator_at(picked, a) is operator_at(picked, b) for a, b in direct.same)
 
 
 def _of_node(attempt: Attempt) -> Function:

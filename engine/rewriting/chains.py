@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import lt
 
 from .. import ops
 from ..dtypes import DType
@@ -88,12 +89,12 @@ def others(op: Op, dtype: DType, terms: tuple[UOp, ...], used: tuple[int, ...]) 
 def sorted_chain(op: Op, node: UOp) -> UOp:
     """The chain with its terms in the canonical order."""
     terms = terms_of(op, node)
-    keys = [term._order or sort_key(term) for term in terms]
-    if len(terms) == 2:
-        if keys[0] < keys[1]:
+    if node.src[1].op is not op and len(terms) <= 3:  # short, and built from the left: is it in order already?
+        first, *_, last = terms
+        variable = terms[:-1] if last.op is ops.CONST else terms
+        keys = [term._order or sort_key(term) for term in variable]
+        if first.op is not ops.CONST and all(map(lt, keys, keys[1:])):
             return node
-    elif len(terms) == 3 and keys[0] < keys[1] < keys[2] and node.src[1].op is not op:
-        return node
     return combined(op, node.dtype, in_order(terms))
 
 

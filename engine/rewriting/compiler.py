@@ -19,7 +19,7 @@ from ..language.syntax import Apply, Bind, Chain, Instance, Pack, Rule, RuleBook
 from ..uop import const, intern
 from . import chains, support
 from .formulas import op_name, type_name
-from .functions import Writer, made_terms
+from .functions import Direct, Writer, made_terms
 from .patterns import variants
 from .scope import UnsupportedRule
 from .shapes import Wanted, root_operator, wanted
@@ -47,8 +47,7 @@ class Row:
     function: str
     kind: RowKind = RowKind.NODE
     pattern: str = ""  # the ChainPattern of the terms
-    direct: tuple[tuple[str, tuple[Wanted, ...]], ...] = ()
-    """Functions that take the terms themselves, one for each order of their operands, with the shapes of the terms."""
+    direct: tuple[Direct, ...] = ()  # functions of the terms themselves, one for each order of their operands
     repeats: bool = False  # two of the terms are one name
 
 

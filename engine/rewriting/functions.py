@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import NamedTuple
 
 from ..language.syntax import Apply, Chain, Instance, Rule, Term, Var
 from ..language.terms import bound_names, formula_names, walk
@@ -13,8 +14,16 @@ from .chains import union
 from .formulas import op_name, value_code
 from .patterns import PatternCode, variants
 from .scope import Binding, Scope, Sort, UnsupportedRule
-from .shapes import Wanted, wanted
+from .shapes import Place, Wanted, shared_places, wanted
 from .templates import build
+
+
+class Direct(NamedTuple):
+    """A function that takes the terms of a chain themselves, and what must be true of them before it is called."""
+
+    function: str
+    shapes: tuple[Wanted, ...]
+    same: tuple[tuple[Place, Place], ...]  # where the operators must be equal
 
 
 @dataclass(slots=True)
@@ -53,7 +62,7 @@ class Writer:
         self._made(self.name, [f"v_{name}" for name in names], PatternCode(scope), made)
         return pattern
 
-    def direct_functions(self, chain: Chain, made: Sequence[Term]) -> Iterator[tuple[str, tuple[Wanted, ...]]]:
+    def direct_functions(self, chain: Chain, made: Sequence[Term]) -> Iterator[Direct]:
         """`def name(n, ctx, t0, …)`: the same for given terms, one function for each order of their operands."""
         for terms in product(*([term] if self.rule.ordered else variants(term) for term in chain.terms)):
             scope = self._scope()
@@ -63,7 +72,7 @@ class Writer:
                 code.match(term, place)
             name = f"{self.name}_direct{len(self.texts)}"
             self._made(name, places, code, made)
-            yield name, tuple(wanted(term) for term in terms)
+            yield Direct(name, tuple(wanted(term) for term in terms), shared_places(terms))
 
     def _made(self, name: str, arguments: Sequence[str], code: PatternCode, made: Sequence[Term]) -> None:
         """Ends the code of a function that returns the terms that a rule makes."""

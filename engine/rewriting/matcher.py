@@ -144,7 +144,7 @@ class Matcher:
                     row.rule,
                     functions[row.pattern],
                     functions[row.function],
-                    tuple((functions[name], wanted) for name, wanted in row.direct),
+                    tuple((functions[one.function], one) for one in row.direct),
                     row.repeats,
                 )
                 for row in rows

@@ -5,6 +5,7 @@ What a pattern asks of a node's shape is a `Wanted`. A rule whose wanted shapes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import ops
@@ -64,6 +65,30 @@ def wanted(term: Term) -> Wanted:
         return Wanted("const", unit(term.value))
     fixed = [arg for arg in term.args if not isinstance(arg, Pack)] if isinstance(term, Apply) else []
     return Wanted(_name(op), "", tuple(_name(root_operator(arg)) for arg in fixed[:DEPTH]))
+
+
+Place = tuple[int, int]
+"""Of several terms the number of one, and of its operand; -1: the term itself."""
+
+
+def shared_places(terms: Sequence[Term]) -> tuple[tuple[Place, Place], ...]:
+    """Pairs of places in these patterns where one name stands: the nodes there must have one operator."""
+    first: dict[str, Place] = {}
+    pairs = []
+    for number, term in enumerate(terms):
+        parts = [(-1, term), *(enumerate(term.args) if isinstance(term, Apply) else ())]
+        for operand, part in parts:
+            if isinstance(part, Var) and operand < DEPTH:
+                place = first.setdefault(part.name, (number, operand))
+                if place != (number, operand):
+                    pairs.append((place, (number, operand)))
+    return tuple(pairs)
+
+
+def operator_at(terms: Sequence[UOp], place: Place) -> Op:
+    """The operator of the node at a place."""
+    number, operand = place
+    return (terms[number] if operand < 0 else terms[number].src[operand]).op
 
 
 def _name(op: Op | None) -> str:

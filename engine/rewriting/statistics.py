@@ -34,7 +34,7 @@ def measured(rules: RuleSet) -> tuple[RuleSet, dict[str, RuleCost]]:
     functions = plain | {
         name: _counting(plain[name], costs[row.rule])
         for row in rows
-        for name in (row.function, *[name for name, _ in row.direct])
+        for name in (row.function, *[direct.function for direct in row.direct])
     }
     return RuleSet(rules.sources, rules.compiled, functions), costs
 
