@@ -329,6 +329,12 @@ def test_show_everything(call: Call) -> None:
     assert headings[-2:] == ["linear", "source"]
 
 
+def test_show_timings(call: Call) -> None:
+    output = call("show", "add", "--timings", "--device", "interpreter")
+    assert "lower" in output
+    assert "nodes visited" in output
+
+
 def test_show_unknown_stage(call: Call) -> None:
     assert "the stages are all, lower; 1 fix(" in call.refused("show", "add", "--stage", "nothing")
 
