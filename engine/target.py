@@ -19,7 +19,8 @@ class Target:
 
     `features` are names such as `max`, `threads`, `local-memory`, `half` (arithmetic), `bool-vector`, `mulacc`.
     `widths` are the vector widths that loads, stores and arithmetic may have, widest first; empty: scalars only.
-    `cpu`: its threads, if it has any, are a processor's cores; `unaligned`: a vector may begin at any element.
+    `cpu`: its threads, if it has any, are a processor's cores; `unaligned`: a vector may begin at any element;
+    `exp2`: its own function is fast on vectors.
     Of a group, where there are any: the most threads, and the bytes of memory that they share. Of the processor: the
     float32 lanes of a vector register, and how many such registers there are; what schedules are made for.
     """

@@ -15,7 +15,7 @@ class ListingRenderer:
         "interpreter",
         frozenset({
             "floordiv", "max", "int-max", "half", "half-storage", "bfloat16", "float64", "bool-vector", "math-vector", "cast-vector",
-            "mulacc", "recip", "round", "threads", "local-memory",
+            "mulacc", "recip", "round", "exp2", "threads", "local-memory",
         }),
         widths=(16, 8, 4, 2),
     )  # fmt: skip

@@ -46,7 +46,12 @@ def schedules(draw: Draw, kernel: Kernel, target: Target) -> Schedule:
     """Up to six options that are legal one after another; what the plan refuses is left out."""
     options: list[Option] = []
     reduced, mixed = (sorted(axes) for axes in reduced_and_mixed(kernel))
-    axes = {OptionKind.UNROLL: reduced + mixed, OptionKind.GROUP: reduced + mixed, OptionKind.GROUPTOP: reduced + mixed}
+    axes = {
+        OptionKind.UNROLL: reduced + mixed,
+        OptionKind.PARTIAL: reduced + mixed,
+        OptionKind.GROUP: reduced + mixed,
+        OptionKind.GROUPTOP: reduced + mixed,
+    }
     stored = [axis for axis in range(len(kernel.axis_sizes)) if axis not in reduced]
     for _ in range(draw(st.integers(0, 8))):
         kind = KINDS[draw(st.integers(0, len(KINDS) - 1))]
