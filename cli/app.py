@@ -100,6 +100,7 @@ def run(
     check: Annotated[bool, typer.Option("--check", help="Compare the result with NumPy's.")] = False,
     schedule: ScheduleOption = "default",
     math: MathOption = Math.STRICT,
+    rules: RulesOption = None,
 ) -> None:
     """Compile a kernel and run it.
 
@@ -114,7 +115,7 @@ def run(
     from .run import run_command
 
     files = inputs or [], outputs or [], var or []
-    raise typer.Exit(run_command(kernel, device, schedule, math.value, *files, check))
+    raise typer.Exit(run_command(kernel, device, schedule, math.value, *files, check, rules or []))
 
 
 @app.command()
@@ -174,6 +175,7 @@ def corpus(
     report: Annotated[Path | None, typer.Option(help="A file for the results as JSON, one kernel a line.")] = None,
     schedule: ScheduleOption = "default",
     math: MathOption = Math.STRICT,
+    rules: RulesOption = None,
 ) -> None:
     """Compile every kernel of a file, run those that are small enough, and count what became of them.
 
@@ -198,6 +200,7 @@ def corpus(
             jobs=jobs or default_threads(),
             seconds=timeout,
             report=report,
+            rules=rules or [],
         )
     )
 

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +18,7 @@ from rich.text import Text
 from ..workers import Answer, answers
 from .choices import check_choices
 from .console import InputError, console, reading
+from .rule_files import with_builtin
 
 OUTCOMES = {
     "matched": "compiled, ran, and agrees with NumPy",
@@ -46,11 +47,15 @@ def corpus_command(
     jobs: int,
     seconds: float,
     report: Path | None,
+    rules: Sequence[str] = (),
 ) -> int:
     """Prints a progress bar, the kernels that went wrong, and a count of outcomes; 1 if any went wrong."""
     lines = _lines(path)[:limit]
     check_choices(device, schedule)
-    command = [sys.executable, "-m", f"{__package__}.corpus_worker", device, schedule, math, "check" if check else ""]
+    if rules:
+        with_builtin(rules)  # a broken file is told once, and compiled for all workers
+    options = [device, schedule, math, "check" if check else "", *rules]
+    command = [sys.executable, "-m", f"{__package__}.corpus_worker", *options]
     begin = time.perf_counter()
     results: dict[int, Result] = {}
     with _written(report) as file, closing(answers(command, lines, jobs, seconds)) as found:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from ..engine.errors import RulewrightError
+from ..engine.rewriting import RuleSet
 from ..kernels.json_form import read_kernel
 from ..kernels.reference import default_variables, differences, iteration_points, make_buffers
 from ..program import compile_kernel
@@ -17,7 +18,9 @@ LIMIT = 300_000
 """Kernels with more index tuples than this are compiled but not run: NumPy would take too long."""
 
 
-def answer(text: str, device: str, schedule: str, math: str, *, check: bool) -> dict[str, Any]:
+def answer(
+    text: str, device: str, schedule: str, math: str, *, check: bool, rules: RuleSet | None = None
+) -> dict[str, Any]:
     """How the kernel in `text` fared: its id, the outcome, the seconds that compiling took, and what went wrong."""
     result: dict[str, Any] = {"id": "", "outcome": "failed", "seconds": 0.0, "error": ""}
     try:
@@ -25,7 +28,7 @@ def answer(text: str, device: str, schedule: str, math: str, *, check: bool) -> 
         result["id"] = str(data.get("id", "")) if isinstance(data, dict) else ""
         kernel = read_kernel(data)
         begin = time.perf_counter()
-        program = compile_kernel(kernel, device, schedule, math)
+        program = compile_kernel(kernel, device, schedule, math, rules=rules)
         result["seconds"] = time.perf_counter() - begin
         variables = default_variables(kernel)
         if iteration_points(kernel, variables) > LIMIT:
@@ -46,11 +49,13 @@ def answer(text: str, device: str, schedule: str, math: str, *, check: bool) -> 
 
 def main() -> None:
     """Answers until the input ends. What drivers print goes to standard error, where it disturbs no answer."""
-    device, schedule, math, check = sys.argv[1:]
+    device, schedule, math, check, *files = sys.argv[1:]
+    rules = RuleSet.load(*files) if files else None
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
         for line in sys.stdin:
-            print(json.dumps(answer(line, device, schedule, math, check=check == "check")), file=answers, flush=True)
+            result = answer(line, device, schedule, math, check=check == "check", rules=rules)
+            print(json.dumps(result), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from ..program import compile_kernel
 from .choices import check_choices
 from .console import InputError, console, duration, reading
 from .kernel_files import find_kernel
+from .rule_files import with_builtin
 
 
 def run_command(
@@ -28,16 +29,18 @@ def run_command(
     outputs: Sequence[str],
     variables: Sequence[str],
     check: bool,
+    rules: Sequence[str] = (),
 ) -> int:
     """Prints what went in and came out; 1 if `check` finds a difference from NumPy."""
     check_choices(device, schedule)
     kernel = find_kernel(name)
+    rule_set = with_builtin(rules) if rules else None
     given = {_argument(kernel, key).slot: Path(path) for key, path in map(_pair, inputs)}
     wanted = {_argument(kernel, key, written=True).slot: Path(path) for key, path in map(_pair, outputs)}
     values = _variables(kernel, variables)
     buffers = _buffers(kernel, values, given)
     begin = time.perf_counter()
-    program = compile_kernel(kernel, device, schedule, math)
+    program = compile_kernel(kernel, device, schedule, math, rules=rule_set)
     compiled = time.perf_counter() - begin
     before = [buffer.copy() for buffer in buffers] if check else []
     begin = time.perf_counter()

@@ -105,3 +105,18 @@ def test_fmt_of_a_broken_file(capsys: pytest.CaptureFixture[str], wrong: str) ->
     assert status == 2
     assert "E003" in err
     assert Path(wrong).read_text(encoding="utf-8") == "group g {"
+
+
+@pytest.mark.parametrize("command", [("run", "matmul"), ("show", "matmul"), ("simplify", "i*1")])
+def test_a_broken_rule_file_stops_every_command(
+    capsys: pytest.CaptureFixture[str], wrong: str, command: tuple[str, ...]
+) -> None:
+    status, out, err = run(capsys, *command, "--rules", wrong)
+    assert (status, out) == (2, "")
+    assert "wrong.rules:3:23: error[E010]" in err
+
+
+def test_run_with_rules_of_ones_own(capsys: pytest.CaptureFixture[str], wrong: str) -> None:
+    Path(wrong).write_text("vars x\nextend gate { rule one: x * 1 => x }\n", encoding="utf-8")
+    status, out, _ = run(capsys, "run", "matmul", "--check", "--rules", wrong)
+    assert (status, out.splitlines()[-1]) == (0, "ok: the same as NumPy")

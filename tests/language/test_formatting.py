@@ -102,6 +102,11 @@ def test_nothing_is_lost_and_twice_is_once(text: str) -> None:
     assert re.sub(r"\s", "", text) == re.sub(r"\s", "", once)
 
 
+def test_our_own_files_are_formatted() -> None:
+    for source in OURS:
+        assert formatted(source.text) == source.text, f"run `rulewright fmt {source.name}`"
+
+
 @settings(max_examples=50)
 @given(st.data())
 def test_line_breaks_and_comments_anywhere(data: st.DataObject) -> None:
