@@ -190,18 +190,21 @@ def _used_again(draft: _Draft, axis: int) -> bool:
 
 
 def _best_block(draft: _Draft, axis: int, steps: int, rows: list[int], lanes: int) -> tuple[int, dict[int, int]]:
-    """The block with the fewest loads for each multiply-add that fits into registers: accumulators, vectors, a broadcast."""
+    """The block with the fewest loads for each multiply-add that fits into registers: accumulators, vectors, a broadcast.
+
+    Of equal ones that with more rows along the outer axis, which read the same vectors again.
+    """
     room = max(LATENCY, draft.target.registers * 3 // 4)
     rows = rows[-2:]
     choices = [[n for n in (1, 2, 3, 4, 5, 6, 8) if draft.stored[row] % n == 0] for row in rows]
-    best: tuple[float, int, tuple[int, ...]] = (math.inf, 0, ())
+    best: tuple[float, int, int, tuple[int, ...]] = (math.inf, 0, 1, ())
     for width, *amounts in product([n for n in (1, 2, 4) if steps % n == 0], *choices):
         vectors = width * math.prod(amounts)
         if vectors <= room and (vectors == width or vectors + width + 1 < draft.target.registers):
             sizes = {axis: width, **dict(zip(rows, amounts, strict=True))}
-            best = min(best, (_loads(draft, sizes) / vectors, -vectors, (width, *amounts)))
-    width, *amounts = best[2]
-    return width, dict(zip(rows, amounts, strict=True))
+            best = min(best, (_loads(draft, sizes) / vectors, -vectors, width, tuple(-n for n in amounts)))
+    _, _, width, negated = best
+    return width, {row: -n for row, n in zip(rows, negated, strict=True)}
 
 
 def _loads(draft: _Draft, sizes: dict[int, int]) -> int:
