@@ -239,22 +239,17 @@ class _Run:
             if self.fuel < 0:
                 self._refuel(same)
         done = self.done
-        made: Form = result
-        again: Form = same
-        if isinstance(form, tuple):
-            made, again = (result,) if result.op is same.op else result, (same,)
+        made: Form = (result,) if isinstance(form, tuple) and result.op is same.op else result
         settled = self.once or not result.src and result.op not in self.matcher.trees
         value = result if settled else done.get(made)
         if value is not None:
-            done[form] = done[again] = value
+            done[form] = value  # not for `same`: hardly anything asks for what is rewritten at once
             return
         takers = self.takers.pop(form, None)
         if takers is None:
             takers = [form, rule]
         else:
             takers += (form, rule)
-        if again is not form:
-            takers.append(again)
         if made in self.takers or (len(takers) & 1023 < 64 and made in takers):
             self.takers.setdefault(made, []).extend(takers)
             raise self._loop(made)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from rulewright.engine import dtypes, ops
 from rulewright.engine.dtypes import index, int32
@@ -151,13 +156,29 @@ def test_a_graph_whose_tree_is_exponential_costs_its_nodes() -> None:
     assert trace.stages[0][1].visited <= 2 * sum(1 for _ in walk(graph))
 
 
-def test_the_cache_is_rebuilt_when_it_is_broken(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_rebuilt_when_it_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RULEWRIGHT_CACHE", str(tmp_path))
     text = "rule unusual: x ^ x => 0\n on int"
     first = rules(text)
-    (path,) = __import__("pathlib").Path(str(tmp_path)).rglob("*.bin")
+    (path,) = tmp_path.rglob("*.bin")
     path.write_bytes(path.read_bytes()[:100])
     second = rules(text)
     assert first.compiled.groups == second.compiled.groups
     graph = parse_expression("i ^ i", "i: int32")
     assert second.rewrite(graph, "p")[0] is const(int32, 0)
+
+
+def test_processes_that_start_at_once_share_the_cache(tmp_path: Path) -> None:
+    script = (
+        "from rulewright.engine.rewriting import RuleSet\n"
+        "rules = RuleSet.from_text('vars x\\ngroup g {\\n  rule r: x ^ x => 0 on int\\n}\\npipeline p = fix(g)\\n')\n"
+        "print(len(rules.functions()))\n"
+    )
+    environment = {**os.environ, "RULEWRIGHT_CACHE": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert [process.communicate()[0] for process in started] == ["1\n"] * 4
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.suffix for path in files] == [".bin"]
