@@ -133,6 +133,10 @@ def mulacc(dtype: DType, a: Scalar, b: Scalar, c: Scalar) -> Scalar:
     return add(dtype, dtype.canonical(mul(dtype, a, b)), c)
 
 
+def texel(dtype: DType, column: int, row: int, width: int) -> int:
+    return (row * width + column) * 4
+
+
 def exp2(dtype: DType, a: float) -> float:
     try:
         return math.pow(2.0, a)

@@ -11,12 +11,13 @@ from .uop import UOp
 
 @dataclass(frozen=True, slots=True)
 class BufferParam:
-    """One buffer argument, in the order of `slot`; `size` in elements (None: symbolic)."""
+    """One buffer argument, in the order of `slot`; `size` in elements (None: symbolic); an image's height and width."""
 
     slot: int
     dtype: DType
     size: int | None
     written: bool
+    image: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,9 @@ def _signature(
     for node in nodes:
         if node.op is ops.BUFFER:
             assert isinstance(node.arg, BufferArg) and node.dtype.element is not None
-            buffers.append(BufferParam(node.arg.slot, node.dtype.element, node.arg.size, node in written))
+            buffers.append(
+                BufferParam(node.arg.slot, node.dtype.element, node.arg.size, node in written, node.arg.image)
+            )
         elif node.op is ops.VAR and isinstance(node.arg, VarArg):
             variables.append(node.arg)
         elif node.op is ops.SPECIAL:

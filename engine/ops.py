@@ -42,10 +42,14 @@ class ThreadKind(str, Enum):
 
 
 class BufferArg(NamedTuple):
-    """A kernel's buffer argument: its position, and its size in elements (None: symbolic, unchecked)."""
+    """A kernel's buffer argument: its position, and its size in elements (None: symbolic, unchecked).
+
+    `image`: the height and width in texels of four elements, where the device holds it as a 2-D image.
+    """
 
     slot: int
     size: int | None
+    image: tuple[int, int] | None = None
 
 
 class VarArg(NamedTuple):
@@ -364,6 +368,9 @@ CAST = _declare(Op("cast", 1, _convert, elementwise=True))  # the node's type is
 BITCAST = _declare(Op("bitcast", 1, _bitcast, elementwise=True))
 
 REDUCERS = (ADD, MUL, MAX, MIN)
+
+TEXEL = _declare(Op("texel", 3, _same("sint index"), ev.texel))
+"""(column, row, width): the index of the first of the four elements of a texel, as an image's loads take it."""
 
 # --- leaves ----------------------------------------------------------------------------------------------------------
 

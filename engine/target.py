@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 FLOAT_FLAGS = frozenset({"nnan", "ninf", "nsz", "reassoc", "contract", "arcp", "afn"})
 """What a kernel may grant: no NaNs, no infinities, signed zero irrelevant, reassociation, contraction, reciprocals, approximate functions."""
 
+LARGEST_IMAGE = 8192
+"""Texels in a row or a column of a 2-D image that every device with images has; larger ones are flat buffers."""
+
 MATH_MODES: dict[str, frozenset[str]] = {"strict": frozenset(), "fast": FLOAT_FLAGS}
 
 

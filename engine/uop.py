@@ -135,9 +135,9 @@ def _sketch(op: Op, src: Iterable[UOp]) -> str:
     return f"{op.name}({', '.join(f'{s.op.name}: {s.dtype}' for s in src)})"
 
 
-def buffer(slot: int, element: DType, size: int | None) -> UOp:
-    """The kernel's buffer argument number `slot`, of `size` elements."""
-    return make(ops.BUFFER, dtype=element.ptr("global"), arg=BufferArg(slot, size))
+def buffer(slot: int, element: DType, size: int | None, image: tuple[int, int] | None = None) -> UOp:
+    """The kernel's buffer argument number `slot`, of `size` elements; an image of so many rows and columns of texels."""
+    return make(ops.BUFFER, dtype=element.ptr("global"), arg=BufferArg(slot, size, image))
 
 
 def range_(axis: int, end: int | UOp, kind: AxisKind = AxisKind.LOOP) -> UOp:

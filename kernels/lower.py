@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ..engine import dtypes, ops
 from ..engine.dtypes import DType
 from ..engine.ops import AxisKind, BufferArg, ThreadKind
-from ..engine.target import Target
+from ..engine.target import LARGEST_IMAGE, Target
 from ..engine.uop import UOp, buffer, const, make, range_, special
 from .kernel import Const, Elementwise, Kernel, Load, Reduce, Store
 from .launch import group_dims
@@ -42,6 +42,7 @@ class _Lowering:
         self.rank = len(planned.axes)
         self.levels = _reduce_levels(kernel)
         self.sizes = {argument.slot: _elements(argument.shape) for argument in kernel.arguments}
+        self.written = {store.buffer for store in kernel.stores}
         self.lanes: dict[int, UOp] = {}
         self.threads = _Threads(planned)
         self.indices = self._store_indices()
@@ -207,10 +208,19 @@ class _Lowering:
         shape = node.views[-1].shape
         position, valid = address(node.views, _inside(shape, indices))
         gate = _all(valid, *self._padding(shape, indices))
-        source = buffer(node.buffer, node.dtype, self.sizes[node.buffer])
-        gated = [] if gate is None else [gate, const(node.dtype, 0)]
+        source = self._source(node)
+        element = source.dtype.element
+        assert element is not None
+        gated = [] if gate is None else [gate, const(element, 0)]
         value = make(ops.LOAD, source, position, *gated)
         return _cast(value, dtypes.float32) if node.image else value
+
+    def _source(self, node: Load) -> UOp:
+        """The buffer: an image, whose texels read as float32, where the device has such and the kernel only reads it."""
+        image = node.image
+        if image and self.target.has("images") and max(image) <= LARGEST_IMAGE and node.buffer not in self.written:
+            return buffer(node.buffer, dtypes.float32, self.sizes[node.buffer], image)
+        return buffer(node.buffer, node.dtype, self.sizes[node.buffer])
 
     def _reduce(self, number: int, node: Reduce, indices: Indices) -> UOp:
         """The reduction of the values; those of places beyond a padded axis are the identity, which changes nothing."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..engine import ops
 from ..engine.dtypes import DType
@@ -78,6 +78,14 @@ class CStyle(Dialect):
     @abstractmethod
     def special(self, source: Source, node: UOp) -> tuple[str, Text]:
         """The name of a hardware index, and what it is. Raises RenderError."""
+
+    def texel(self, source: Source, operands: Sequence[Text]) -> Text:
+        """The place of a texel, from its column, its row and the image's width."""
+        raise RenderError(f"device {self.target.name} has no images")
+
+    def read_texel(self, buffer: str, at: Text) -> Text:
+        """The four elements of an image's texel; 0 outside of the image."""
+        raise RenderError(f"device {self.target.name} has no images")
 
     def barrier(self, node: UOp) -> str:
         """The statement at which all threads of a group wait."""
@@ -150,6 +158,8 @@ class Body(Source):
         match node.op:
             case ops.LOAD:
                 return self._load(node, operands)
+            case ops.TEXEL:
+                return self._style.texel(self, operands)
             case ops.VECTORIZE:
                 alike = all(s is node.src[0] for s in node.src)
                 return self._style.vector(self, node.dtype, operands[:1] if alike else operands)
@@ -163,11 +173,14 @@ class Body(Source):
     def _load(self, node: UOp, operands: tuple[Text, ...]) -> Text:
         if node.src[1].dtype.lanes > 1:
             raise self._style.lacks("a gather", node.dtype, "split it into loads of one element")
+        if node.src[1].op is ops.TEXEL:
+            return self._style.read_texel(operands[0].text, operands[1])
         loaded = self._style.load(self, node.dtype, operands[0].text, operands[1])
         return choose(operands[2], loaded, operands[3]) if len(operands) > 2 else loaded
 
     def _declare(self, node: UOp, name: str, text: Text) -> None:
-        self._emit(f"{self._style.type_name(self, node.dtype)} {name} = {text.text};")
+        dtype = node.dtype.vec(2) if node.op is ops.TEXEL else node.dtype
+        self._emit(f"{self._style.type_name(self, dtype)} {name} = {text.text};")
         self._texts[node] = Text(name)
 
     def _new_name(self, prefix: str) -> str:

@@ -15,7 +15,7 @@ from ..engine.uop import UOp
 
 _SCOPES = frozenset({ops.RANGE, ops.ENDRANGE, ops.IF, ops.ENDIF})
 _EFFECTS = frozenset({ops.STORE, ops.BARRIER})
-MOVABLE = frozenset({*ops.ELEMENTWISE, ops.LOAD, ops.VECTORIZE, ops.GEP})
+MOVABLE = frozenset({*ops.ELEMENTWISE, ops.TEXEL, ops.LOAD, ops.VECTORIZE, ops.GEP})
 """Operators whose nodes are expressions; the others are statements or mere names."""
 
 

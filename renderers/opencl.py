@@ -32,6 +32,9 @@ FEATURES = frozenset(
 )
 """What every OpenCL device has."""
 
+SAMPLER = "__constant sampler_t texels = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;"
+"""Reads the texel at whole coordinates, and 0 outside of the image."""
+
 _SCALARS = {d.by_name(name): text for name, text in WORDS.items() if name != "bfloat16"} | {d.bfloat16: "ushort"}
 
 _FUNCTIONS = {
@@ -43,7 +46,7 @@ _RESERVED = """
     auto break case const continue default do else enum extern for goto if inline register restrict return signed sizeof
     static struct switch typedef union unsigned void volatile while true false
     bool char short int long uchar ushort uint ulong half float double quad size_t kernel global local constant private
-    read_only write_only read_write image2d_t sampler_t event_t pipe uniform vec_step main INFINITY NAN
+    read_only write_only read_write image2d_t sampler_t texels read_imagef event_t pipe uniform vec_step main INFINITY NAN
     exp2 log2 sin sqrt floor ceil trunc rint max min barrier get_group_id get_local_id get_global_id vload_half
     """
 
@@ -64,9 +67,12 @@ class OpenCLRenderer(CStyle):
         group_threads: int = 1024,
         local_memory: int = 32768,
         cpu_lanes: int = 0,
+        images: bool = False,
     ) -> None:
-        """`cpu_lanes`: on a processor's cores, the float32 lanes of its vector registers."""
+        """`cpu_lanes`: on a processor's cores, the float32 lanes of its vector registers; `images`: it has 2-D images."""
         features = FEATURES | ({"half"} if half else set()) | ({"float64"} if float64 else set())
+        if images:
+            features |= {"images"}
         if cpu_lanes:
             features |= {"cpu", "unaligned"}
         else:
@@ -97,9 +103,13 @@ class OpenCLRenderer(CStyle):
             lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
         if d.float16 in source.used and d.float16 not in self.bits16:
             lines.append("#pragma OPENCL EXTENSION cl_khr_fp16 : enable")
+        if any(parameter.image for parameter in source.kernel.buffers):
+            lines += ["", SAMPLER]
         return lines
 
     def buffer(self, source: Source, parameter: BufferParam, name: str) -> str:
+        if parameter.image:
+            return f"__read_only image2d_t {name}"
         constant = "" if parameter.written else "const "
         return f"__global {constant}{self._element(source, parameter.dtype)} *restrict {name}"
 
@@ -133,6 +143,13 @@ class OpenCLRenderer(CStyle):
         return f"barrier(CLK_LOCAL_MEM_FENCE{' | CLK_GLOBAL_MEM_FENCE' if shared else ''});"
 
     # --- memory and vectors ---
+
+    def texel(self, source: Source, operands: Sequence[Text]) -> Text:
+        column, row, _ = operands
+        return Text(f"(int2)({column.text}, {row.text})", UNARY)
+
+    def read_texel(self, buffer: str, at: Text) -> Text:
+        return Text(f"read_imagef({buffer}, texels, {at.text})")
 
     def load(self, source: Source, dtype: DType, buffer: str, at: Text) -> Text:
         if dtype.lanes > 1:

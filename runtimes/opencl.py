@@ -12,7 +12,7 @@ import numpy as np
 from ..engine import ops
 from ..engine.errors import DeviceError, LaunchError
 from ..engine.interpret import evaluate
-from ..engine.linear import LinearKernel
+from ..engine.linear import BufferParam, LinearKernel
 from ..engine.ops import BufferArg, VarArg
 from ..engine.uop import UOp, walk
 from ..renderers.opencl import OpenCLRenderer
@@ -36,6 +36,7 @@ class OpenCLRuntime:
             float64=self._found.has("cl_khr_fp64"),
             group_threads=device.max_work_group_size,
             local_memory=device.local_mem_size,
+            images=opencl_device.has_images(self._found),
             cpu_lanes=max(4, device.native_vector_width_float) if device.type & cl.device_type.CPU else 0,
         )
 
@@ -106,7 +107,7 @@ class OpenCLKernel:
         bound.collect()
 
     def bind(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> OpenCLBound:
-        held = [self._hold(array, p.written) for array, p in zip(buffers, self.buffers, strict=True)]
+        held = [self._hold(array, p) for array, p in zip(buffers, self.buffers, strict=True)]
         return OpenCLBound(self, list(buffers), held, variables)
 
     def start(self, held: Sequence[Any], variables: Mapping[str, int]) -> None:
@@ -131,10 +132,16 @@ class OpenCLKernel:
         groups += [1] * (dims - len(groups))
         return tuple(n * k for n, k in zip(groups, (*self._locals, 1, 1, 1), strict=False))
 
-    def _hold(self, array: Array, written: bool) -> Any:
-        """A device buffer for an array: the array's own memory where the device shares it, else a copy."""
+    def _hold(self, array: Array, parameter: BufferParam) -> Any:
+        """A device buffer or image for an array: the array's own memory where the device shares it, else a copy."""
         flags = cl.mem_flags
-        access = flags.READ_WRITE if written else flags.READ_ONLY
+        if parameter.image:
+            height, width = parameter.image
+            place = flags.READ_ONLY | flags.COPY_HOST_PTR
+            return cl.create_image(
+                self._found.context, place, opencl_device.texels(array), (width, height), hostbuf=array
+            )
+        access = flags.READ_WRITE if parameter.written else flags.READ_ONLY
         if array.nbytes == 0:
             return cl.Buffer(self._found.context, access, 1)
         place = flags.USE_HOST_PTR if self._found.shares else flags.COPY_HOST_PTR
@@ -158,12 +165,16 @@ class OpenCLBound:
         self._kernel.queue.finish()
 
     def read(self, slot: int) -> Array:
-        self._fetch(slot)
+        if not self._kernel.buffers[slot].image:
+            self._fetch(slot)
         return self._arrays[slot]
 
     def write(self, slot: int, array: Array) -> None:
         if array.nbytes:
-            cl.enqueue_copy(self._kernel.queue, self._held[slot], np.ascontiguousarray(array))
+            image = self._kernel.buffers[slot].image
+            place = {"origin": (0, 0), "region": image[::-1]} if image else {}
+            cl.enqueue_copy(self._kernel.queue, self._held[slot], np.ascontiguousarray(array), **place)
+            self._arrays[slot][...] = array
 
     def collect(self) -> None:
         """Waits for the kernel, and for what it wrote."""

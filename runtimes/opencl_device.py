@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.errors import DeviceError
+from ..engine.target import LARGEST_IMAGE
 
 try:
     import pyopencl as cl
@@ -56,6 +57,22 @@ def build(context: Any, device: Any, source: str, name: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         return cl.Kernel(cl.Program(context, source).build(options=options), name)
+
+
+def texels(array: np.ndarray[Any, Any]) -> Any:
+    """The format of an image of four float16 or float32 a texel."""
+    kind = cl.channel_type.HALF_FLOAT if array.dtype == np.float16 else cl.channel_type.FLOAT
+    return cl.ImageFormat(cl.channel_order.RGBA, kind)
+
+
+def has_images(found: Found) -> bool:
+    """Whether the device has 2-D images of both formats, of the size that OpenCL promises at least."""
+    device = found.device
+    if not device.image_support or min(device.image2d_max_width, device.image2d_max_height) < LARGEST_IMAGE:
+        return False
+    formats = cl.get_supported_image_formats(found.context, cl.mem_flags.READ_ONLY, cl.mem_object_type.IMAGE2D)
+    wanted = {texels(np.empty(0, np.dtype(kind))) for kind in (np.float16, np.float32)}
+    return wanted <= set(formats)
 
 
 @cache

@@ -53,6 +53,7 @@ BUILTINS: dict[str, Builtin] = {
         ("node",),
         "the number of elements of a buffer, in `decreases` the number of nodes",
     ),
+    "image": Builtin(("node",), "the width in texels of a buffer that is an image, 0 for another"),
     "constant": Builtin(("node",), "whether the node is a constant"),
     "identity": Builtin(
         ("operator",),

@@ -13,7 +13,7 @@ from .names import TYPE_NAMES, type_named
 from .syntax import Given, Span
 
 LOOPS = ("range", "reduce", "upcast", "unroll", "partial")
-MEMORY = ("buffer", "local")
+MEMORY = ("buffer", "local", "image")
 
 
 def read_given(statement: Statement, tree: Node, report: Report) -> tuple[Given, ...]:

@@ -32,6 +32,9 @@ __all__ = [
 UNSAID_SIZE = 1 << 20
 """The number of elements of a buffer whose description does not say it."""
 
+IMAGE_SIDE = 64
+"""The height of an image, and its width where its description does not say it, in texels."""
+
 
 def parse_expression(text: str, given: str | Sequence[Given] = (), *, default: DType = index) -> UOp:
     """The graph of an expression. `given` describes its names, as in a rule's test: `i in 0..64, f: float32`.
@@ -88,7 +91,7 @@ def free_names(given: Sequence[Given], terms: Iterable[Term], default: DType = i
     for one in given:
         if one.form in ("target", "flags"):
             continue
-        kind = "loop" if one.form in LOOPS else one.form
+        kind = "loop" if one.form in LOOPS else "buffer" if one.form == "image" else one.form
         names[one.names[0]] = _described(one, counts.get(kind, 0), default)
         if kind in counts:
             counts[kind] += 1
@@ -107,6 +110,10 @@ def _described(given: Given, number: int, default: DType) -> UOp:
     if given.form == "buffer":
         assert given.dtype is not None
         return buffer(number, given.dtype, given.high if given.high is not None else UNSAID_SIZE)
+    if given.form == "image":
+        assert given.dtype is not None
+        width = given.high if given.high is not None else IMAGE_SIDE
+        return buffer(number, given.dtype, IMAGE_SIDE * width * 4, (IMAGE_SIDE, width))
     if given.form == "local":
         assert given.dtype is not None
         size = given.high if given.high is not None else UNSAID_SIZE

@@ -237,7 +237,7 @@ class OnType:
 class Given:
     """One assumption of a test: the type and bounds of a free name, or the target, or the granted flags.
 
-    `form` is `value`, `buffer`, `local`, `range`, `reduce`, `upcast`, `unroll`, `partial`, `target` or `flags`.
+    `form` is `value`, `buffer`, `local`, `image`, `range`, `reduce`, `upcast`, `unroll`, `partial`, `target` or `flags`.
     """
 
     form: str

@@ -315,6 +315,10 @@ class _Typing:
                 return _Type(first.lane)
             case ops.REDUCE | ops.GROUP_REDUCE | ops.DEFINE_ACC | ops.AFTER:
                 return first
+            case ops.TEXEL:
+                for arg, here in zip(term.args[1:], types[1:], strict=True):
+                    _equate(first, here, arg.span)
+                return first
             case ops.PHI:
                 for arg, here in zip(term.args[1:], types[1:], strict=True):
                     _equate(first, here, arg.span)

@@ -103,7 +103,7 @@ def _node_code(formula: Formula, scope: Scope) -> str:
 
 
 NODE_FUNCTIONS = frozenset(
-    {"min", "max", "uses", "varies", "extent", "kind", "dtype", "width", "size", "bits", "constant"}
+    {"min", "max", "uses", "varies", "extent", "kind", "dtype", "width", "size", "image", "bits", "constant"}
 )
 """Functions all of whose arguments are nodes (bits also takes a type); the others say below which are."""
 

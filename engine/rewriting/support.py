@@ -190,6 +190,11 @@ def size(node: UOp) -> int:
     raise NoValue
 
 
+def image(node: UOp) -> int:
+    """The width in texels of a buffer that is an image; 0 for another."""
+    return node.arg.image[1] if isinstance(node.arg, ops.BufferArg) and node.arg.image else 0
+
+
 def is_constant(node: UOp) -> bool:
     return node.op is ops.CONST
 
@@ -197,5 +202,5 @@ def is_constant(node: UOp) -> bool:
 GUARD_FUNCTIONS: dict[str, Callable[..., object]] = {
     "min": low, "max": high, "divides": facts.divides, "aligned": lambda node, n: facts.divides(n, node),
     "uses": uses, "varies": varies, "extent": extent, "kind": kind, "dtype": dtype, "width": width, "bits": bits,
-    "fits": facts.fits, "size": size, "constant": is_constant,
+    "fits": facts.fits, "size": size, "image": image, "constant": is_constant,
 }  # fmt: skip

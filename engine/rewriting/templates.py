@@ -214,7 +214,7 @@ def _operand_type(term: Apply, position: int, expected: str | None, scope: Scope
     """The type that a constant takes as this operand."""
     if (
         term.op in SAME_TYPE
-        or term.op is ops.PHI
+        or term.op in (ops.PHI, ops.TEXEL)
         or (term.op in (ops.REDUCE, ops.GROUP_REDUCE, ops.DEFINE_ACC) and position == 0)
     ):
         return expected
