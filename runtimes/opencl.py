@@ -172,7 +172,7 @@ class OpenCLBound:
     def write(self, slot: int, array: Array) -> None:
         if array.nbytes:
             image = self._kernel.buffers[slot].image
-            place = {"origin": (0, 0), "region": image[::-1]} if image else {}
+            place: dict[str, Any] = {"origin": (0, 0), "region": image[::-1]} if image else {}
             cl.enqueue_copy(self._kernel.queue, self._held[slot], np.ascontiguousarray(array), **place)
             self._arrays[slot][...] = array
 
