@@ -174,7 +174,8 @@ class OpenCLBound:
             image = self._kernel.buffers[slot].image
             place: dict[str, Any] = {"origin": (0, 0), "region": image[::-1]} if image else {}
             cl.enqueue_copy(self._kernel.queue, self._held[slot], np.ascontiguousarray(array), **place)
-            self._arrays[slot][...] = array
+            if image:  # is never fetched
+                self._arrays[slot] = np.array(array)
 
     def collect(self) -> None:
         """Waits for the kernel, and for what it wrote."""

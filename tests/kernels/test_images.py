@@ -106,9 +106,11 @@ def test_an_image_that_is_too_large_is_a_flat_buffer() -> None:
 
 def test_a_bound_image_takes_new_values() -> None:
     opencl()
-    launch = read([view([SIZE], [1])], "opencl").bind(texels())
+    given = texels()
+    launch = read([view([SIZE], [1])], "opencl").bind(given)
     launch()
     launch["data1"] = texels() + 1
     launch()
     np.testing.assert_array_equal(launch["data0"], (texels() + 1) * 2)
     np.testing.assert_array_equal(launch["data1"], texels() + 1)
+    np.testing.assert_array_equal(given, texels())
