@@ -6,6 +6,7 @@ Each command imports its module when it runs, so that `rulewright --help` starts
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -213,8 +214,16 @@ def check(
     style: Annotated[
         str, typer.Option("--format", help="text, or for programs json, sarif or github; these without properties.")
     ] = "text",
+    prove: Annotated[bool, typer.Option("--prove", help="Also prove each rule, or show where it is wrong.")] = False,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="With --prove: write the verdicts on our own rules into the package.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="With --prove: how many processes; by default one a core.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="With --prove: a file for the verdicts as JSON.")] = None,
 ) -> None:
-    """Check rule files: syntax, names, types, and the test and keep lines beside the rules.
+    """Check rule files: syntax, names, types, and the test and keep lines beside the rules; with --prove, proofs.
 
     Without files our own rules are checked. Yours are read together with ours, whose families they may use; a file of
     the same name replaces ours.
@@ -223,14 +232,21 @@ def check(
 
     - `rulewright check`
     - `rulewright check my.rules`
+    - `rulewright check my.rules --prove`
     """
     if style != "text":
         from .findings import findings_command
 
         raise typer.Exit(findings_command(rules or [], style))
-    from .checking import check_command
+    from .checking import Prover, check_command
 
-    raise typer.Exit(check_command(rules or []))
+    prover: Prover | None = None
+    if prove:
+        from ..runtimes.devices import default_threads
+        from .proving import prove_command
+
+        prover = partial(prove_command, jobs=jobs or default_threads(), renew=renew, report=report)
+    raise typer.Exit(check_command(rules or [], prover))
 
 
 @app.command()

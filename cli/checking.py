@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from rich.text import Text
@@ -19,27 +19,32 @@ SETTLES = "lanes"
 """The group that the comparison of cases needs, whatever file they stand in."""
 
 
-def check_command(paths: list[str]) -> int:
+def check_command(paths: list[str], prove: Prover | None = None) -> int:
     """Prints every finding with its place, then a summary; 1 if anything is wrong.
 
     Without paths our own rules are checked. A user's files are read together with ours, which they may use and
     replace; only what is found in theirs is reported, unless it is an error.
     """
     own, others = sources_with_builtin(paths) if paths else (list(RuleSet.builtin().sources), [])
-    return check_sources([*others, *own], {source.name for source in own})
+    return check_sources([*others, *own], {source.name for source in own}, prove)
 
 
-def check_sources(sources: Sequence[RuleSource], files: set[str]) -> int:
+Prover = Callable[[Sequence[RuleSource], RuleBook, set[str]], int]
+"""Proves the rules of these sources that stand in these files; gives an exit status."""
+
+
+def check_sources(sources: Sequence[RuleSource], files: set[str], prove: Prover | None = None) -> int:
     """Checks those of the sources that stand in `files`, and prints as `check_command` does."""
     analysis = analyse(sources)
     found = [one for one in analysis.diagnostics if one.span.file in files or one.severity is Severity.ERROR]
     _print(found, sources)
     if analysis.book is None:
         return _summary(files, _counted(len(analysis.errors), "error"), failed=True)
+    refuted = prove(sources, analysis.book, files) if prove is not None else 0
     wrong, lines = _run_cases(sources, analysis.book, files)
     rules = _counted(_rules(analysis.book, files), "rule")
     verdict = f"{wrong} of {lines} test and keep lines fail" if wrong else f"{lines} test and keep lines hold"
-    return _summary(files, f"{rules}, {verdict}", failed=wrong > 0)
+    return _summary(files, f"{rules}, {verdict}", failed=wrong > 0 or refuted > 0)
 
 
 def _print(found: Iterable[Diagnostic], sources: Iterable[RuleSource]) -> None:

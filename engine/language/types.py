@@ -359,13 +359,60 @@ def check_types(instance: Instance, on: tuple[OnType, ...]) -> None:
         ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class NameType:
+    """What a rule fixes of a name's type. Names with the same `lane` have the same lane type, as with `count`.
+
+    `dtype` and `lanes` are None where the rule leaves them open; `element` is what a buffer holds.
+    """
+
+    lane: int
+    kinds: frozenset[Kind]
+    dtype: DType | None
+    count: int
+    lanes: int | None
+    element: NameType | None
+
+
+@dataclass(frozen=True, slots=True)
+class NameTypes:
+    """The types of an instance's names, of its names for types, and of what its `on` speaks of."""
+
+    names: dict[str, NameType]
+    types: dict[str, NameType]
+    root: NameType
+
+
+def name_types(instance: Instance, on: tuple[OnType, ...]) -> NameTypes:
+    """What the left side, the right side and `on` fix. Raises TypeConflict as `check_types` does."""
+    typing = _Typing()
+    left = typing.of(instance.left)
+    spoken = _check_on(typing, instance.left, left, on)
+    for name, term in instance.lets:
+        typing.names[name] = typing.of(term)
+    _equate(left, typing.of(instance.right), instance.right.span)
+    lanes: dict[_Lane, int] = {}
+    counts: dict[_Count, int] = {}
+
+    def read(type_: _Type) -> NameType:
+        lane, count = _root(type_.lane), _root_count(type_.count)
+        return NameType(
+            lanes.setdefault(lane, len(lanes)), lane.kinds, lane.dtype, counts.setdefault(count, len(counts)),
+            count.value, None if lane.element is None else read(_Type(lane.element)),
+        )  # fmt: skip
+
+    names = {name: read(type_) for name, type_ in typing.names.items() if name not in dict(instance.lets)}
+    types = {name: read(_Type(lane)) for name, lane in typing.type_names.items()}
+    return NameTypes(names, types, read(_Type(spoken)))
+
+
 def _shown(type_: _Type) -> str:
     count = _root_count(type_.count).value
     return _described(type_.lane) + ("" if count in (None, 1) else f" of {count} lanes")
 
 
-def _check_on(typing: _Typing, left: Term, type_: _Type, on: tuple[OnType, ...]) -> None:
-    """`on` speaks of what a comparison compares, of what a store stores, else of the node."""
+def _check_on(typing: _Typing, left: Term, type_: _Type, on: tuple[OnType, ...]) -> _Lane:
+    """Narrows the lane type that `on` speaks of: what a comparison compares, what a store stores, else the node's."""
     while isinstance(left, Bind):
         left = left.term
     lane = type_.lane
@@ -376,12 +423,13 @@ def _check_on(typing: _Typing, left: Term, type_: _Type, on: tuple[OnType, ...])
     here = _root(lane)
     allowed = [one for one in on if _kinds_of(one) & here.kinds and here.dtype in (None, _type_of(one) or here.dtype)]
     if not on:
-        return
+        return lane
     if not allowed:
         raise TypeConflict(f"the rule works on {_described(here)}, which `on` does not name", on[0].span)
     here.kinds = here.kinds & frozenset().union(*(_kinds_of(one) for one in allowed))
     if len(allowed) == 1 and _type_of(allowed[0]) is not None:
         here.dtype = _type_of(allowed[0])
+    return lane
 
 
 _CLASSES: dict[str, frozenset[Kind]] = {
