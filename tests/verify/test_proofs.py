@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from rulewright.engine.language.parser import RuleSource, load_rules
 from rulewright.engine.language.syntax import Rule
-from rulewright.verify.proofs.cache import Cache, meaning_of
+from rulewright.engine.rewriting import RuleSet
+from rulewright.verify.proofs.cache import COMMITTED, Cache, meaning_of
 from rulewright.verify.proofs.prove import prove
-from rulewright.verify.proofs.runner import prove_rules, rules_of
+from rulewright.verify.proofs.runner import known_verdicts, prove_rules, rules_of
 from rulewright.verify.proofs.verdicts import RuleVerdict, Verdict, as_json, from_row, summary
 
 HEAD = "module m\nvars x, y, z, r, b, i, p\nconsts c, c1, c2\ntypes t, u\ngroup g {\n"
@@ -130,3 +131,11 @@ def test_reports() -> None:
     assert [from_row(row) for row in json.loads(as_json(verdicts))] == verdicts
     assert summary(verdicts) == "1 proved, 1 bounded; of 1 scalar rules 100.0 % are proved"
     assert [one.line for one in verdicts] == ["proved", "bounded: up to 4 lanes"]
+
+
+def test_the_committed_verdicts_can_be_read_and_refute_nothing() -> None:
+    cache = Cache.read(COMMITTED)
+    assert cache.problem is None
+    known = known_verdicts(RuleSet.builtin().book(), cache)
+    assert not [one for one in known.values() if one.verdict is Verdict.REFUTED]
+    assert known
