@@ -104,7 +104,8 @@ def _converts_indices(instance: Instance) -> bool:
         isinstance(part, Apply)
         and part.op is ops.CAST
         and any(isinstance(a, TypeName) and a.dtype is index for a in part.attrs)
-        for part in walk(instance.right)
+        for side in (instance.left, instance.right)
+        for part in walk(side)
     )
 
 

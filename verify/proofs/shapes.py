@@ -174,6 +174,8 @@ class _Choices:
 def _choose_types(choices: _Choices, found: Sequence[NameType], types: Mapping[Kind, tuple[DType, ...]]) -> None:
     many = len({one.lane for one in found if one.dtype is None}) > 1
     for one in found:
+        if types is _REPRESENTATIVE and one.dtype is None and one.kinds == _COUNTS:
+            choices.add(("lane", one.lane), (dtypes.index,))  # where memory is accessed, integers count its elements
         element = one.element
         if element is not None:
             choices.add(("lane", element.lane), _types(element, types, many))
@@ -181,6 +183,7 @@ def _choose_types(choices: _Choices, found: Sequence[NameType], types: Mapping[K
             choices.add(("lane", one.lane), _types(one, types, many))
 
 
+_COUNTS: frozenset[Kind] = frozenset({"sint", "uint", "index"})
 _ENDS: dict[Kind, tuple[DType, ...]] = {
     kind: (types[0], types[-1])[: len(types)] if kind in ("sint", "uint") else types[:1]
     for kind, types in TYPES.items()
