@@ -222,8 +222,30 @@ def check(
         int | None, typer.Option(min=1, help="With --prove: how many processes; by default one a core.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="With --prove: a file for the verdicts as JSON.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule", metavar="NAME", help="Check the properties of this rule or group only; may be repeated."
+        ),
+    ] = None,
+    examples: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Instances drawn for each rule: 100, for all of ours 12; 0 leaves the properties out."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed draws other instances.")] = 0,
+    table: Annotated[bool, typer.Option("--table", help="Show what was checked, rule by rule.")] = False,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the results there as JSON.")
+    ] = None,
 ) -> None:
-    """Check rule files: syntax, names, types, and the test and keep lines beside the rules; with --prove, proofs.
+    """Check rule files: syntax, names, types, the test and keep lines beside the rules, and that no rule changes a value.
+
+    For the last, instances of each rule's left side are drawn that satisfy its guard, in every type that it admits; both
+    sides are evaluated and compared bit for bit. A rule that changes a value is shown with the smallest instance found,
+    and with a `keep` line to paste. All of our rules take less than a minute on one core; the time grows with `--examples`.
+    Rules that passed are not checked again until they, or Rulewright, change. With --prove, proofs besides.
 
     Without files our own rules are checked. Yours are read together with ours, whose families they may use; a file of
     the same name replaces ours.
@@ -231,7 +253,8 @@ def check(
     Examples:
 
     - `rulewright check`
-    - `rulewright check my.rules`
+    - `rulewright check my.rules --table`
+    - `rulewright check --rule divmod --examples 2000 --seed 7`
     - `rulewright check my.rules --prove`
     """
     if style != "text":
@@ -239,6 +262,7 @@ def check(
 
         raise typer.Exit(findings_command(rules or [], style))
     from .checking import Prover, check_command
+    from .properties import PropertyOptions
 
     prover: Prover | None = None
     if prove:
@@ -246,7 +270,10 @@ def check(
         from .proving import prove_command
 
         prover = partial(prove_command, jobs=jobs or default_threads(), renew=renew, report=report)
-    raise typer.Exit(check_command(rules or [], prover))
+    if examples is None:
+        examples = 100 if rules or only else 12
+    options = PropertyOptions(examples, seed, table)
+    raise typer.Exit(check_command(rules or [], only or [], options, json, prover))
 
 
 @app.command()

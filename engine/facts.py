@@ -372,8 +372,10 @@ def divides(c: int, node: UOp) -> bool:
 def fits(node: UOp, dtype: DType) -> bool:
     """Whether every value of an integer or index node is proven to be one of `dtype`, exactly.
 
-    In a float type these are the integers with no more digits than the mantissa has.
+    In a float type these are the integers with no more digits than the mantissa has. Of a float nothing is known.
     """
+    if node.dtype.is_float:
+        return False
     low, high = interval(node)
     if dtype.kind == "float":
         whole = 1 << _MANTISSA[dtype.scalar.name]

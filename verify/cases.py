@@ -40,10 +40,11 @@ def run_cases(ruleset: RuleSet, book: RuleBook, files: Container[str]) -> Iterat
     for group in book.groups.values():
         for rule in group.rules:
             for case in rule.cases if rule.span.file in files else ():
-                yield CaseResult(rule.id, str(case.span), _problem(ruleset, rule, case), case.span, case.after is None)
+                yield CaseResult(rule.id, str(case.span), case_problem(ruleset, rule, case), case.span, case.after is None)
 
 
-def _problem(ruleset: RuleSet, rule: Rule, case: Case) -> str | None:
+def case_problem(ruleset: RuleSet, rule: Rule, case: Case) -> str | None:
+    """What is wrong with a line; None if it holds."""
     try:
         before, after = case_graphs(rule, case)
         context = case_context(case)

@@ -143,12 +143,12 @@ def computed_code(formula: Formula, dtype: str, scope: Scope) -> str:
     """The value of `{formula}` where type `dtype` (Python code) stands, each step exact and put into its type."""
     match formula:
         case Operation() if formula.op in (ops.CAST, ops.BITCAST):
-            source = _constant_type(formula.args[0], scope) or dtype
+            source = constant_type(formula.args[0], scope) or dtype
             convert = "convert" if formula.op is ops.CAST else "reinterpret"
             target = attr_code(formula.attrs[0], scope) if formula.attrs else dtype
             return f"{convert}({source}, {computed_code(formula.args[0], source, scope)}, {target})"
         case Operation():
-            inner = _constant_type(formula, scope) or dtype
+            inner = constant_type(formula, scope) or dtype
             values = ", ".join(computed_code(part, inner, scope) for part in formula.args)
             return f"fold({op_name(formula.op)}, {inner}, {values})"
         case Function() if formula.name == "identity":
@@ -159,7 +159,7 @@ def computed_code(formula: Formula, dtype: str, scope: Scope) -> str:
             return value_code(formula, scope)
 
 
-def _constant_type(formula: Formula, scope: Scope) -> str | None:
+def constant_type(formula: Formula, scope: Scope) -> str | None:
     """The type of the first constant below a formula, as Python code: the type that its arithmetic is done in."""
     match formula:
         case Name():
@@ -168,8 +168,8 @@ def _constant_type(formula: Formula, scope: Scope) -> str | None:
         case Operation() if formula.op in (ops.CAST, ops.BITCAST):
             return attr_code(formula.attrs[0], scope) if formula.attrs else None
         case Operation() if formula.op is ops.WHERE:
-            return _constant_type(formula.args[1], scope) or _constant_type(formula.args[2], scope)
+            return constant_type(formula.args[1], scope) or constant_type(formula.args[2], scope)
         case Operation():
-            return next(filter(None, (_constant_type(part, scope) for part in formula.args)), None)
+            return next(filter(None, (constant_type(part, scope) for part in formula.args)), None)
         case _:
             return None

@@ -190,7 +190,7 @@ def _read(path: Path) -> Compiled | None:
 
 def _key(sources: tuple[RuleSource, ...]) -> str:
     digest = hashlib.sha256(sys.version.encode())
-    digest.update(_engine_key())
+    digest.update(engine_key())
     digest.update(" ".join(sorted(EXTERNS)).encode())  # an extern that is not registered is compiled from its meaning
     for source in sources:
         digest.update(f"\0{source.name}\0{source.text}".encode())
@@ -198,7 +198,7 @@ def _key(sources: tuple[RuleSource, ...]) -> str:
 
 
 @lru_cache(maxsize=1)
-def _engine_key() -> bytes:
+def engine_key() -> bytes:
     """The engine's own text: another compiler makes other code from the same rules."""
     digest = hashlib.sha256()
     engine = Path(__file__).resolve().parent.parent

@@ -22,7 +22,7 @@ from ..language.syntax import (
     Var,
     Wildcard,
 )
-from .formulas import attr_code, computed_code, literal_code, op_name, type_name, value_code
+from .formulas import attr_code, computed_code, constant_type, literal_code, op_name, type_name, value_code
 from .scope import Binding, Scope, Sort, UnsupportedRule
 
 
@@ -83,7 +83,9 @@ def _computed(term: Compute, scope: Scope, expected: str | None) -> Built:
         if binding.sort is Sort.CONST and expected is None:
             expected = f"{binding.code}.dtype"
     if isinstance(term.formula, Operation) and term.formula.op in (ops.CAST, ops.BITCAST) and term.formula.attrs:
-        expected = attr_code(term.formula.attrs[0], scope)
+        source = constant_type(term.formula.args[0], scope)
+        lanes = f".vec({source}.lanes)" if source is not None else ""
+        expected = attr_code(term.formula.attrs[0], scope) + lanes
     dtype = _needed(term, expected)
     value = computed_code(term.formula, dtype, scope)
     if value.startswith("fold("):

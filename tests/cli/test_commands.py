@@ -205,7 +205,9 @@ def test_check_our_own_rules(call: Call) -> None:
 def test_check_counts_the_users_lines_only(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "mine.rules"
     path.write_text(RULES, encoding="utf-8")
-    assert call("check", str(path)) == "ok: 1 file, 1 rule, 2 test and keep lines hold\n"
+    assert call("check", str(path)) == (
+        "ok: 1 file, 1 rule, 2 test and keep lines hold, 1 rule kept every value that was tried\n"
+    )
 
 
 def test_check_shows_a_line_that_fails(call: Call, tmp_path: Path) -> None:
@@ -213,7 +215,7 @@ def test_check_shows_a_line_that_fails(call: Call, tmp_path: Path) -> None:
     path.write_text(RULES.replace("i in 0..5", "i in 0..3"), encoding="utf-8")
     first, *_, last = call("check", str(tmp_path), status=1).splitlines()
     assert first == f"{path}:9:5: error[E063]: mine.own: the rule fires on i % 4 and gives i"
-    assert last == "failed: 1 file, 1 rule, 1 of 2 test and keep lines fail"
+    assert last == "failed: 1 file, 1 rule, 1 of 2 test and keep lines fail, 1 rule kept every value that was tried"
 
 
 def test_check_shows_what_is_malformed(call: Call, tmp_path: Path) -> None:
