@@ -97,7 +97,7 @@ def _print(found: Iterable[Diagnostic], sources: Iterable[RuleSource]) -> None:
 def _run_cases(ruleset: RuleSet, book: RuleBook, files: set[str]) -> tuple[int, int]:
     """How many lines of these files fail, each printed, and how many there are."""
     out = console()
-    texts = {source.name: source for source in sources}
+    texts = {source.name: source for source in ruleset.sources}
     wrong = lines = 0
     for case in run_cases(ruleset, book, files):
         lines += 1

@@ -40,7 +40,9 @@ def run_cases(ruleset: RuleSet, book: RuleBook, files: Container[str]) -> Iterat
     for group in book.groups.values():
         for rule in group.rules:
             for case in rule.cases if rule.span.file in files else ():
-                yield CaseResult(rule.id, str(case.span), case_problem(ruleset, rule, case), case.span, case.after is None)
+                yield CaseResult(
+                    rule.id, str(case.span), case_problem(ruleset, rule, case), case.span, case.after is None
+                )
 
 
 def case_problem(ruleset: RuleSet, rule: Rule, case: Case) -> str | None:

@@ -95,6 +95,7 @@ class _Judge:
     def __init__(self, dtype: DType, flags: frozenset[str], before: _Outcomes, after: _Outcomes) -> None:
         self.before = before
         self.nsz = "nsz" in flags
+        self.reordered = "reassoc" in flags  # terms that cancel in another order may leave the other zero
         self.loose = bool(flags & LOOSE) or before.loose or after.loose
         self.scale = _greatest([*before.values, *after.values]) if self.loose else 0.0
         self.overflowed = before.overflowed or after.overflowed or before.unordered
@@ -128,7 +129,7 @@ class _Judge:
         if not math.isfinite(value) or not math.isfinite(allowed):
             return self.overflowed
         if value == 0 == allowed:
-            return False
+            return self.reordered
         return abs(value - allowed) <= self.error * self.scale
 
 
