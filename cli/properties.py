@@ -44,8 +44,8 @@ def check_properties(ruleset: RuleSet, rules: list[Rule], options: PropertyOptio
         if result.counterexample is not None:
             console().print(Text(f"{result.place}: {result.rule} is wrong", style="bold red"), soft_wrap=True)
             console().print(Text(f"{result.counterexample}\n"), soft_wrap=True)
-        elif not result.drawn:
-            console().print(Text(f"{result.place}: {result.rule}: no instance of its left side can be built"))
+        elif not result.fired:
+            console().print(Text(f"{result.place}: {result.rule}: not checked, no instance of it can be evaluated"))
     if options.table:
         console().print(_table(results))
     return results
@@ -98,7 +98,7 @@ def _table(results: list[PropertyResult]) -> Table:
     for name, some in rows.items():
         drawn, fired = sum(r.drawn for r in some), sum(r.fired for r in some)
         wrong = sum(r.refuted for r in some)
-        verdict = ("ok" if drawn else "not checked") if not wrong else "wrong" if len(some) == 1 else f"{wrong} wrong"
+        verdict = ("ok" if fired else "not checked") if not wrong else "wrong" if len(some) == 1 else f"{wrong} wrong"
         accepted = f"{100 * fired // drawn} %" if drawn else "-"
         seconds = f"{sum(r.seconds for r in some):.2f}"
         table.add_row(name, str(sum(r.cases for r in some)), str(fired), accepted, seconds, verdict)
@@ -111,7 +111,7 @@ def as_json(results: list[PropertyResult]) -> list[dict[str, object]]:
         {
             "rule": result.rule, "place": result.place, "types": result.cases, "drawn": result.drawn,
             "checks": result.fired, "acceptance": round(result.acceptance, 3), "seconds": round(result.seconds, 4),
-            "verdict": "refuted" if result.refuted else "passed" if result.drawn else "not checked",
+            "verdict": "refuted" if result.refuted else "passed" if result.fired else "not checked",
             "counterexample": None if result.counterexample is None else str(result.counterexample),
             "keep": None if result.counterexample is None else result.counterexample.keep,
         }

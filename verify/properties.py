@@ -25,6 +25,7 @@ from .choices import Choices, decisions
 from .comparison import LOOSE, difference
 from .counterexample import Counterexample, found, malformed
 from .instances import Case, Drawn, cases_of
+from .reference import NoMeaning
 from .worlds import Worlds, constants
 
 EXAMPLES = 100
@@ -79,7 +80,7 @@ def check_properties(
             yield PropertyResult(rule.id, str(rule.span), *counts, cached=True)
             continue
         result = check_rule(ruleset, rule, examples=examples, seed=seed)
-        if not result.refuted and result.drawn:
+        if not result.refuted and result.fired:
             verdicts.store(name, verdicts.Passed(result.cases, result.drawn, result.fired, result.seconds))
         yield result
 
@@ -154,8 +155,12 @@ class _Run:
             return malformed(drawn.graph, drawn.graph, drawn.context, f"the right side cannot be built: {problem}")
         if fired is None:
             return None
+        try:
+            counterexample = compare(drawn.graph, fired[0], drawn.context, start)
+        except NoMeaning:
+            return None
         self.fired += 1
-        return compare(drawn.graph, fired[0], drawn.context, start)
+        return counterexample
 
 
 def compare(before: UOp, after: UOp, context: Context, start: int, worlds: int = WORLDS) -> Counterexample | None:
@@ -173,6 +178,8 @@ def compare(before: UOp, after: UOp, context: Context, start: int, worlds: int =
             work -= world.work
             if work <= 0:
                 break
+    except NoMeaning:
+        raise
     except RulewrightError as unknown:
         return malformed(before, after, context, f"it has no value: {unknown}")
     return None

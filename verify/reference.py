@@ -30,6 +30,10 @@ STEPS = 80
 """Loops beyond this many steps are not evaluated."""
 
 
+class NoMeaning(GraphError):
+    """The reference semantics does not know an operator: nothing can be said."""
+
+
 class TooLong(Exception):
     """A loop has too many steps to be evaluated."""
 
@@ -130,7 +134,7 @@ class Evaluation:
             case ops.WIDEN:
                 steps = self._steps((node.src[1],), frame)
                 return tuple(lane for step in steps for lane in self._run(node.src[0], step))
-        raise GraphError(f"{op.name} of type {dtype} has no value")
+        raise NoMeaning(f"{op.name} of type {dtype} has no value")
 
     def _elementwise(self, node: UOp, frame: Frame) -> Lanes:
         op, src, target = node.op, node.src, node.dtype.scalar
@@ -241,8 +245,8 @@ class Evaluation:
     def _accumulated(self, node: UOp, frame: Frame) -> Lanes:
         """A phi: inside its loops the new value, outside what the accumulator holds when they are done."""
         accumulator, new = node.src
-        if accumulator.op is not ops.DEFINE_ACC:
-            raise GraphError("the first operand of phi must be an accumulator")
+        if accumulator.op is not ops.DEFINE_ACC:  # it had no loops, and became what it starts with
+            return self._run(new, frame)
         ranges = accumulator.src[1:]
         open_ = [r for r in ranges if isinstance(r.arg, RangeArg) and r.arg.axis not in frame.axes]
         if accumulator.arg in frame.states and not open_:
