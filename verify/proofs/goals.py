@@ -139,7 +139,7 @@ def right_side(sides: Sides, instance: Instance, left: Result) -> Result:
     sides.is_left = sides.opaque = False
     dtype = left.dtype if isinstance(left, Value) else None
     for name, term in instance.lets:
-        sides.named[name] = sides.term(term, dtype)
+        sides.lets[name] = term, dtype
     return sides.term(instance.right, dtype)
 
 

@@ -77,7 +77,8 @@ class Sides:
     domain: Domain
     shape: Shape
     parameters: dict[str, Op | int] = field(default_factory=dict)
-    named: dict[str, Result] = field(default_factory=dict)  # by `n@…` on the left, by `let` on the right
+    named: dict[str, Result] = field(default_factory=dict)  # by `n@…` on the left
+    lets: dict[str, tuple[Term, DType | None]] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     operands: dict[str, tuple[int, DType]] = field(default_factory=dict)  # of packs: which one a name stands for here
     steps: dict[str, int] = field(default_factory=dict)  # of the ranges around this place
@@ -131,6 +132,8 @@ class Sides:
         if name in self.operands:
             which, dtype = self.operands[name]
             return self.leaf(f"{name}.{which}", dtype)
+        if name in self.lets:  # in the steps around this place, not around the `let`
+            return self.term(*self.lets[name])
         if name in self.named:
             return self.named[name]
         number = self.shape.numbers.get(name, self.parameters.get(name))
