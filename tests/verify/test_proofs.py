@@ -53,7 +53,7 @@ RIGHT = {
     "distribution, whatever the order": "(x + y) * z => x * z + y * z on float(reassoc)",
     "a fused product": "x * y + z => mulacc(x, y, z) on float(contract)",
     "divisible terms": "(x + y) % c => y % c on index when c > 0 and divides(c, x)",
-    "a narrow cast in between": "cast[t](cast[u](x)) => cast[t](x) on int when fits(x, u)",
+    "a narrow cast in between": "cast[t](cast[int32](x)) => cast[t](x) on int when fits(x, int32)",
     "powers of two": "x % c => x & {c - 1} on int8, uint8 when c > 0 and c & (c - 1) == 0",
     "a share of a sum": "add{...x when divides(c, x), ...y} % c => y % c on index when c > 0",
 }

@@ -22,7 +22,7 @@ def confirmed(instance: Instance, shape: Shape, case: Case) -> str | None:
     try:
         left = sides.term(instance.left, expected_type(instance.left, shape))
         right = right_side(sides, instance, left)
-        if any(lane.term is None for lane in sides.computed):
+        if any(lane.term is None for lane in sides.computed) or domain.too_large:
             return None
         before, after = _shown(left, domain), _shown(right, domain)
     except (Unsupported, Impossible):

@@ -277,6 +277,7 @@ class Concrete:
     memory: Mapping[str, Mapping[int, Scalar]]  # of a buffer; -1: of every other place
     sizes: Mapping[str, int]
     division: Division = field(default_factory=Division)
+    too_large: bool = False  # whether an index left its 64 bits: no kernel has such a value
 
     def constant(self, dtype: DType, value: Scalar) -> Lane:
         return _lane(dtype.scalar.canonical(value))
@@ -291,7 +292,10 @@ class Concrete:
         return self.apply(ops.CAST, int32, dtype, [self.leaf(name, int32)])
 
     def apply(self, op: Op, source: DType, target: DType, operands: Sequence[Lane]) -> Lane:
-        return _lane(evaluate(op, source, target, *[one.term for one in operands]))
+        result = evaluate(op, source, target, *[one.term for one in operands])
+        if target.kind == "index" and result is not None and not -(1 << 63) <= result < 1 << 63:
+            self.too_large = True
+        return _lane(result)
 
     def whole_log2(self, lane: Lane, dtype: DType) -> Lane:
         return _lane(lane.term.bit_length() - 1 if lane.defined and lane.term > 0 else None)

@@ -299,6 +299,10 @@ class Guard(FormulaValue):
             return shape.steps[first]
         if name == "width":
             return self._width(first)
+        if name == "target.half":  # one of the places where a target may have a vector split
+            lanes = self.number(args[0])
+            if isinstance(lanes, int):
+                return max(1, lanes // 2)
         if name == "bits":
             dtype = self._type(args[0]) or self._dtype_of(first)
             if dtype is not None:

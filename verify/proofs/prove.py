@@ -114,6 +114,8 @@ def _decide(instance: Instance, shape: Shape, found: Findings) -> tuple[Answer, 
         found.open_functions |= question.untold
         if question.trivial:
             return Answer.PROVED, ""
+        if len(_FLOAT_ARITHMETIC.findall(question.text)) > MOST_FLOAT_ARITHMETIC:
+            raise Unsupported("more float arithmetic than the solver can take")
         if not _worth_trying(question, encoding, as_integers, limit):
             continue
         free = question.has_choices and encoding.shared
@@ -150,6 +152,10 @@ def _encodings() -> Iterable[tuple[Encoding, bool, int]]:
         (Encoding(), False, 8 * LIMIT),
     )
 
+
+MOST_FLOAT_ARITHMETIC = 8
+_FLOAT_ARITHMETIC = re.compile(r"fp\.(add|sub|mul|div|fma|sqrt|rem)\b")
+"""As bits these are so large that no limit of the solver's is reached while it makes them."""
 
 _MIXED = re.compile("bv2int|bv_to_int|int2bv|int_to_bv")
 """Integers beside bit-vectors: these are hard unless the bit-vectors become integers too."""

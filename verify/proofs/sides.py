@@ -79,6 +79,7 @@ class Sides:
     parameters: dict[str, Op | int] = field(default_factory=dict)
     named: dict[str, Result] = field(default_factory=dict)  # by `n@…` on the left
     lets: dict[str, tuple[Term, DType | None]] = field(default_factory=dict)
+    known: dict[tuple[object, ...], Result] = field(default_factory=dict)  # values of `let`s
     counters: dict[str, int] = field(default_factory=dict)
     operands: dict[str, tuple[int, DType]] = field(default_factory=dict)  # of packs: which one a name stands for here
     steps: dict[str, int] = field(default_factory=dict)  # of the ranges around this place
@@ -132,14 +133,24 @@ class Sides:
         if name in self.operands:
             which, dtype = self.operands[name]
             return self.leaf(f"{name}.{which}", dtype)
-        if name in self.lets:  # in the steps around this place, not around the `let`
-            return self.term(*self.lets[name])
+        if name in self.lets:
+            return self._let(name)
         if name in self.named:
             return self.named[name]
         number = self.shape.numbers.get(name, self.parameters.get(name))
         if isinstance(number, int):
             return self._constant(expected, number)
         return self.leaf(name, constant=term.kind is VarKind.CONST)
+
+    def _let(self, name: str) -> Result:
+        """A part of the right side: its value in the steps around this place, not around the `let`; read once in each."""
+        if self.accumulators:  # whose values change from step to step
+            return self.term(*self.lets[name])
+        around = (self.steps, self.counters, self.operands)
+        key = (name, *(tuple(sorted(part.items(), key=str)) for part in around))
+        if key not in self.known:
+            self.known[key] = self.term(*self.lets[name])
+        return self.known[key]
 
     def leaf(self, name: str, dtype: DType | None = None, constant: bool = False) -> Result:
         """What a name of the rule stands for, in this step of the loops around it."""
