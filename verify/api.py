@@ -42,17 +42,22 @@ class Application:
 def check_rules(
     rules: RuleSet | str | Path, only: Sequence[str] = (), *, examples: int = EXAMPLES, seed: int = 0
 ) -> list[PropertyResult]:
-    """Checks the rules of a set or a file, and its pipelines; `only` names rules (`group.rule`) or groups.
+    """Checks the rules of a set, or of a file, and its pipelines; `only` names rules (`group.rule`) or groups.
+
+    A file is read on top of our own rules, which are not checked again.
 
     What was checked comes back, one result a rule. Raises RuleRefuted with every counterexample.
     """
     ruleset = rules if isinstance(rules, RuleSet) else RuleSet.load(rules)
-    results = list(check_properties(ruleset, _chosen(ruleset, only), examples=examples, seed=seed))
+    book = ruleset.book()
+    ours = set() if isinstance(rules, RuleSet) else {source.name for source in RuleSet.builtin().sources}
+    chosen = [rule for rule in _chosen(ruleset, only) if rule.span.file not in ours]
+    results = list(check_properties(ruleset, chosen, examples=examples, seed=seed))
     found = [f"{r.place}: {r.rule} is wrong\n{r.counterexample}" for r in results if r.counterexample is not None]
-    for pipeline in () if only else ruleset.compiled.pipelines:
-        changed = check_pipeline(ruleset, pipeline, examples=examples, start=seed).counterexample
-        if changed is not None:
-            found.append(f"the pipeline {pipeline} changes a value\n{changed}")
+    for name, pipeline in () if only else book.pipelines.items():
+        if pipeline.span.file not in ours:
+            changed = check_pipeline(ruleset, name, examples=examples, start=seed).counterexample
+            found += [f"the pipeline {name} changes a value\n{changed}"] if changed is not None else []
     if found:
         raise RuleRefuted("\n\n".join(found))
     return results

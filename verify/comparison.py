@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ..engine.dtypes import DType
 from ..engine.uop import UOp
-from .reference import Evaluation, TooLong
-from .world import Effect, Lanes, Oracle, Value, World, same
+from .reference import Evaluation
+from .world import Effect, Lanes, Oracle, TooLong, Value, World, same
 
 OUTCOMES = 24
 """Ways through what the semantics leaves open that are followed."""
@@ -51,7 +51,7 @@ def difference(left: UOp, right: UOp, world: World, flags: frozenset[str]) -> Di
         after = _outcomes(right, world, payloads=True)
     except TooLong:
         return None
-    judge = _Judge(left.dtype, flags, before, after)
+    judge = _Judge(left.dtype, flags, before, after, world)
     for result in after.results:
         if not judge.accepts(result):
             return Difference(before.results[0], result)
@@ -92,12 +92,13 @@ def _granted(before: _Outcomes, world: World, flags: frozenset[str]) -> bool:
 class _Judge:
     """Compares results of the right side with those of the left."""
 
-    def __init__(self, dtype: DType, flags: frozenset[str], before: _Outcomes, after: _Outcomes) -> None:
+    def __init__(self, dtype: DType, flags: frozenset[str], before: _Outcomes, after: _Outcomes, world: World) -> None:
         self.before = before
         self.nsz = "nsz" in flags
         self.reordered = "reassoc" in flags  # terms that cancel in another order may leave the other zero
         self.loose = bool(flags & LOOSE) or before.loose or after.loose
-        self.scale = _greatest([*before.values, *after.values]) if self.loose else 0.0
+        read = [value for value in world.seen.values() if isinstance(value, float)]  # also inside of loops
+        self.scale = _greatest([*before.values, *after.values, *read]) if self.loose else 0.0
         self.overflowed = before.overflowed or after.overflowed or before.unordered
         self.error = 16 * 2.0 ** -_DIGITS.get(dtype.scalar.name, 24) if dtype.is_float else 2.0**-8
 
@@ -130,7 +131,7 @@ class _Judge:
             return self.overflowed
         if value == 0 == allowed:
             return self.reordered
-        return abs(value - allowed) <= self.error * self.scale
+        return abs(value - allowed) <= self.error * max(self.scale, abs(value), abs(allowed))
 
 
 def _greatest(values: Iterable[Value]) -> float:

@@ -93,6 +93,9 @@ def _loaded(dtype: DType, value: UOp, other: UOp) -> UOp:
 
 # --- pipelines --------------------------------------------------------------------------------------------------------
 
+FUEL = 5000
+"""Rewrites after which a stage counts as looping: the graphs are small."""
+
 TYPES = (dtypes.index, dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int8, dtypes.bool_)
 
 
@@ -156,7 +159,7 @@ def _stored(value: UOp) -> UOp:
 
 def _ran(ruleset: RuleSet, pipeline: str, graph: UOp, context: Context, start: int) -> Counterexample | None:
     try:
-        after, _ = ruleset.rewrite(graph, pipeline, context)
+        after, _ = ruleset.rewrite(graph, pipeline, context, fuel=FUEL)
     except (RewriteError, GraphError) as problem:
         return malformed(graph, graph, context, str(problem))
     return compare(graph, after, context, start)

@@ -15,7 +15,7 @@ from ..engine.dtypes import DType, Scalar, float32
 from ..engine.evaluate import same_value
 from ..engine.interpret import apply
 from ..engine.ops import Op
-from .world import Oracle, Value, distinct
+from .world import Oracle, TooLong, Value, distinct
 
 ALL_TREES = 4
 """Up to so many operands, the start included if there is one, every order is tried."""
@@ -49,6 +49,8 @@ def _orders(op: Op, dtype: DType, values: list[Scalar], oracle: Oracle) -> list[
         return [first]
     if len(values) > ALL_TREES:
         if not _is_exact(op, dtype, values):
+            if op is ops.MUL:
+                raise TooLong  # a part that overflows or vanishes decides, and which part depends on the order
             oracle.unordered = True
             backwards = reduce(lambda a, b: _step(op, dtype, a, b), reversed(values))
             return distinct([first, backwards, *_wider(op, dtype, values)])

@@ -21,7 +21,7 @@ from ..engine.ops import BufferArg, Op, RangeArg, VarArg
 from ..engine.rewriting.support import INT64_LIMIT
 from ..engine.uop import UOp
 from .reductions import combined
-from .world import Cell, Effect, Frame, Lanes, Oracle, Value, World, merged, same
+from .world import Cell, Effect, Frame, Lanes, Oracle, TooLong, Value, World, merged, same
 
 INEXACT = frozenset({ops.EXP2, ops.LOG2, ops.SIN})
 """Operators that a device may compute with a small error."""
@@ -32,10 +32,6 @@ STEPS = 80
 
 class NoMeaning(GraphError):
     """The reference semantics does not know an operator: nothing can be said."""
-
-
-class TooLong(Exception):
-    """A loop has too many steps to be evaluated."""
 
 
 class Evaluation:

@@ -25,6 +25,10 @@ Draw = Callable[[Place, DType, float, float], Scalar]
 """(place, type, bounds, both included) -> the value there."""
 
 
+class TooLong(Exception):
+    """A loop has too many steps to be evaluated, or its steps too many orders."""
+
+
 @dataclass
 class World:
     """Values by place: those in `given`, the others drawn when they are first read."""
