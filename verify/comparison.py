@@ -51,6 +51,8 @@ def difference(left: UOp, right: UOp, world: World, flags: frozenset[str]) -> Di
         after = _outcomes(right, world, payloads=True)
     except TooLong:
         return None
+    if not _granted(before, world, flags):  # of what the right side reads besides
+        return None
     judge = _Judge(left.dtype, flags, before, after, world)
     for result in after.results:
         if not judge.accepts(result):
