@@ -17,7 +17,7 @@ from .congruences import ANY, Congruence, join, remainder, wrapped
 from .congruences import NUMBER as MODULAR
 from .dtypes import DType
 from .intervals import ALL, BOOL, FALSE, TRUE, Interval, enclose, hull, limits, product, type_range
-from .ops import Op, RangeArg, VarArg
+from .ops import Narrowed, Op, RangeArg, VarArg
 from .uop import UOp
 
 F = TypeVar("F")
@@ -101,7 +101,7 @@ def _of_const(node: UOp) -> Interval:
 
 
 def _of_var(node: UOp) -> Interval:
-    return (node.arg.low, node.arg.high) if isinstance(node.arg, VarArg) else type_range(node.dtype)
+    return (node.arg.low, node.arg.high) if isinstance(node.arg, VarArg | Narrowed) else type_range(node.dtype)
 
 
 def _of_count(node: UOp) -> Interval:
@@ -251,6 +251,8 @@ def _congruence(node: UOp) -> Congruence:
     low, high = interval(node)
     if low == high and isinstance(low, int):
         return 0, low
+    if node.op is ops.VAR and isinstance(node.arg, Narrowed):
+        return node.arg.modulus, node.arg.remainder
     if not _has_congruence(node):
         return ANY
     if node.op in _JOINED:
@@ -261,12 +263,12 @@ def _congruence(node: UOp) -> Congruence:
     result = MODULAR[op](*[s._congruence for s in src])
     if result == ANY or (op in _REMAINDERS and _may_be_zero(src[1])):
         return ANY
-    if dtype.kind == "index" or _never_wraps(node):
+    if dtype.kind == "index" or never_wraps(node):
         return result
     return wrapped(dtype.bits, result)
 
 
-def _never_wraps(node: UOp) -> bool:
+def never_wraps(node: UOp) -> bool:
     """Whether the exact result is always a value of the node's type."""
     dtype = node.dtype
     low, high = intervals.NUMBER[node.op](dtype, *[s._interval for s in node.src])
@@ -323,6 +325,8 @@ def _ranges(node: UOp) -> int:
         mask &= ~_BOUND_BY[node.op](node)
     elif node.op is ops.RANGE:
         mask |= axis_bit(node)
+    elif isinstance(node.arg, Narrowed):
+        mask |= ranges(node.arg.node)
     return mask
 
 

@@ -53,7 +53,7 @@ def _missing(node: UOp, known: Mapping[UOp, Lanes]) -> list[UOp]:
     return [operand for operand in needed if operand not in known]
 
 
-_OF_THEIR_OWN = frozenset({ops.CONST, ops.VECTORIZE, ops.GEP, ops.FOLD_LANES})
+_OF_THEIR_OWN = frozenset({ops.CONST, ops.VECTORIZE, ops.GEP, ops.FOLD_LANES, ops.ASSUME})
 
 
 def _taken(node: UOp, condition: Value) -> UOp:
@@ -69,6 +69,9 @@ def _lanes(node: UOp, known: Mapping[UOp, Lanes]) -> Lanes:
         return (node.arg,) * lanes
     if op is ops.WHERE and lanes == 1:
         return known[_taken(node, known[node.src[0]][0])]
+    if op is ops.ASSUME:
+        condition, value = node.src
+        return known[value] if known[condition][0] else (None,) * lanes
     if op is ops.VECTORIZE:
         return tuple(known[lane][0] for lane in node.src)
     if op is ops.GEP:

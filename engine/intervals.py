@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 from . import ops
 from .dtypes import DType
@@ -115,33 +116,39 @@ def _truncated(a: Bound, b: Bound) -> Bound:
     return _quotient(a, b) if a >= 0 else -_quotient(-a, b)
 
 
+def _without_zero(transfer: Transfer, dtype: DType, a: Interval, b: Interval) -> Interval:
+    """A division where the divisor may be zero, which has no value: the negative and the positive divisors together."""
+    parts = [part for part in ((b[0], -1), (1, b[1])) if part[0] <= part[1]]
+    return reduce(hull, (transfer(dtype, a, part) for part in parts)) if parts else ALL
+
+
 def floordiv(dtype: DType, a: Interval, b: Interval) -> Interval:
+    if b[0] <= 0 <= b[1]:
+        return _without_zero(floordiv, dtype, a, b)
     if b[1] < 0:
         a, b = (-a[1], -a[0]), (-b[1], -b[0])
     b0, b1 = b
-    if b0 <= 0:
-        return ALL
     a0, a1 = a
     return _quotient(a0, b1 if a0 >= 0 else b0), _quotient(a1, b0 if a1 >= 0 else b1)
 
 
 def truncdiv(dtype: DType, a: Interval, b: Interval) -> Interval:
+    if b[0] <= 0 <= b[1]:
+        return _without_zero(truncdiv, dtype, a, b)
     if b[1] < 0:
         a, b = (-a[1], -a[0]), (-b[1], -b[0])
     b0, b1 = b
-    if b0 <= 0:
-        return ALL
     a0, a1 = a
     return _truncated(a0, b1 if a0 >= 0 else b0), _truncated(a1, b0 if a1 >= 0 else b1)
 
 
 def floormod(dtype: DType, a: Interval, b: Interval) -> Interval:
+    if b[0] <= 0 <= b[1]:
+        return _without_zero(floormod, dtype, a, b)
     if b[1] < 0:  # the remainder has the divisor's sign
         low, high = floormod(dtype, (-a[1], -a[0]), (-b[1], -b[0]))
         return -high, -low
     b0, b1 = b
-    if b0 <= 0:
-        return ALL
     a0, a1 = a
     if a0 >= 0 and a1 < b0:
         return a
@@ -151,10 +158,10 @@ def floormod(dtype: DType, a: Interval, b: Interval) -> Interval:
 
 
 def truncmod(dtype: DType, a: Interval, b: Interval) -> Interval:
+    if b[0] <= 0 <= b[1]:
+        return _without_zero(truncmod, dtype, a, b)
     if b[1] < 0:  # the divisor's sign does not matter
         b = -b[1], -b[0]
-    if b[0] <= 0:
-        return ALL
     a0, a1 = a
     if a0 >= 0:
         return floormod(dtype, a, b)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from . import evaluate as ev
 from .dtypes import DType, Scalar, bool_, void
@@ -58,6 +58,16 @@ class VarArg(NamedTuple):
     name: str
     low: int
     high: int
+
+
+class Narrowed(NamedTuple):
+    """The arg of a variable that stands for `node` where more is known of it: bounds, and the value modulo `modulus`."""
+
+    node: Any
+    low: int | float
+    high: int | float
+    modulus: int
+    remainder: int
 
 
 class RangeArg(NamedTuple):
@@ -155,6 +165,13 @@ def _where(asked: DType | None, types: Types, arg: object) -> DType:
     if a is not b or a.kind in ("void", "pointer"):
         raise _fail(f"the branches must have one type, got {_listed(types)}")
     return a
+
+
+def _assume(asked: DType | None, types: Types, arg: object) -> DType:
+    condition, value = types
+    if condition.kind != "bool" or condition.lanes != 1:
+        raise _fail(f"the condition must be one bool, got {_listed(types)}")
+    return value
 
 
 def _convert(asked: DType | None, types: Types, arg: object) -> DType:
@@ -367,6 +384,9 @@ MULACC = _declare(Op("mulacc", 3, _same("sint uint index float"), ev.mulacc, ele
 CAST = _declare(Op("cast", 1, _convert, elementwise=True))  # the node's type is the target
 BITCAST = _declare(Op("bitcast", 1, _bitcast, elementwise=True))
 
+ASSUME = _declare(Op("assume", 2, _assume))  # condition, value: the value, used only where the condition holds
+UNDER = _declare(Op("under", 2, _assume))  # on the right side of rules only: the value simplified, given the condition
+
 REDUCERS = (ADD, MUL, MAX, MIN)
 
 TEXEL = _declare(Op("texel", 3, _same("sint index"), ev.texel))
@@ -379,7 +399,7 @@ CONST = _declare(Op("const", 0, _asked("bool", "sint", "uint", "float", "index")
 BUFFER = _declare(Op("buffer", 0, _asked("pointer")))  # arg: BufferArg
 LOCAL = _declare(Op("local", 0, _asked("pointer")))  # arg: BufferArg; memory of one group, slot unique in a kernel
 VAR = _declare(Op("var", 0, _asked("bool", "sint", "uint", "float", "index")))
-"""arg: VarArg for an argument of the kernel; a str for a free name in a rule's test."""
+"""arg: VarArg for an argument of the kernel; a str for a free name in a rule's test; Narrowed while a rule assumes."""
 RANGE = _declare(Op("range", 1, _counts))  # src: end (exclusive, counts from 0); arg: RangeArg
 SPECIAL = _declare(Op("special", 1, _counts))  # src: size; arg: SpecialArg
 

@@ -5,7 +5,12 @@ A `Target` is data. Renderers declare theirs; the rules ask with `target.has(nam
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .uop import UOp
 
 FLOAT_FLAGS = frozenset({"nnan", "ninf", "nsz", "reassoc", "contract", "arcp", "afn"})
 """What a kernel may grant: no NaNs, no infinities, signed zero irrelevant, reassociation, contraction, reciprocals, approximate functions."""
@@ -54,7 +59,12 @@ ANY_TARGET = Target("any")
 
 @dataclass(frozen=True)
 class Context:
-    """What guards see beside the matched nodes."""
+    """What rules see beside the matched nodes.
+
+    `simplify` brings an expression to its normal form: for rules that simplify something under a condition. None where
+    such rules must not fire: inside of that.
+    """
 
     target: Target = ANY_TARGET
     flags: frozenset[str] = field(default_factory=frozenset)
+    simplify: Callable[[UOp], UOp] | None = field(default=None, compare=False, repr=False)

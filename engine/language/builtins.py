@@ -55,6 +55,17 @@ BUILTINS: dict[str, Builtin] = {
     ),
     "image": Builtin(("node",), "the width in texels of a buffer that is an image, 0 for another"),
     "constant": Builtin(("node",), "whether the node is a constant"),
+    "less": Builtin(("node", "node"), "whether the first is proven to be less than the second, what both share cancelled"),
+    "at_most": Builtin(("node", "node"), "whether the first is proven to be at most the second"),
+    "factor": Builtin(("node",), "the greatest constant factor that every term of a sum has; 0 for the constant 0"),
+    "ratio": Builtin(("node", "node"), "the constant c with x = c * y as sums; 0 if there is none"),
+    "cancels": Builtin(
+        ("node", "value", "node"),
+        "whether every term of the number times the first is in the third with the opposite sign",
+    ),
+    "modulus": Builtin(("node",), "the greatest known m such that all values are equal modulo m; 0 for one value"),
+    "remainder": Builtin(("node",), "the value modulo `modulus`; of a constant the value"),
+    "gcd": Builtin(("value", "value"), "the greatest common divisor of two numbers"),
     "identity": Builtin(
         ("operator",),
         "the value that a reduction by the operator starts with; only inside `{…}`",

@@ -18,6 +18,7 @@ from ..language.externs import EXTERNS
 from ..language.syntax import Apply, Bind, Chain, Instance, Pack, Rule, RuleBook, Term, Var
 from ..uop import const, intern
 from . import chains, support
+from .assumptions import under
 from .formulas import op_name, type_name
 from .functions import Direct, Writer, made_terms
 from .patterns import variants
@@ -131,7 +132,7 @@ def generated_globals() -> dict[str, object]:
     }  # fmt: skip
     for function in (
         support.constant, support.fold, support.folded, support.convert, support.reinterpret, support.build, support.vector,
-        support.widened, support.lane, support.split_offset, support.is_positive_zero, support.is_negative_zero,
+        support.widened, support.lane, support.split_offset, support.is_positive_zero, support.is_negative_zero, under,
         chains.may_chain, chains.terms_of, chains.others, chains.shared_out, chains.sorted_chain,
     ):  # fmt: skip
         names[function.__name__] = function

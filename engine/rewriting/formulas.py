@@ -102,9 +102,10 @@ def _node_code(formula: Formula, scope: Scope) -> str:
     raise UnsupportedRule(formula.span, "this must be a name that the left side binds")
 
 
-NODE_FUNCTIONS = frozenset(
-    {"min", "max", "uses", "varies", "extent", "kind", "dtype", "width", "size", "image", "bits", "constant"}
-)
+NODE_FUNCTIONS = frozenset({
+    "min", "max", "uses", "varies", "extent", "kind", "dtype", "width", "size", "image", "bits", "constant",
+    "less", "at_most", "factor", "ratio", "modulus", "remainder",
+})  # fmt: skip
 """Functions all of whose arguments are nodes (bits also takes a type); the others say below which are."""
 
 
@@ -120,6 +121,11 @@ def _call_code(formula: Function, scope: Scope) -> str:
         raise UnsupportedRule(formula.span, "identity(…) is a value: write it in {…}")
     if name in NODE_FUNCTIONS:
         return f"g_{name}({', '.join(_node_code(arg, scope) for arg in args)})"
+    if name == "gcd":
+        return f"g_gcd({', '.join(value_code(arg, scope) for arg in args)})"
+    if name == "cancels":
+        x, times, rest = args
+        return f"g_cancels({_node_code(x, scope)}, {value_code(times, scope)}, {_node_code(rest, scope)})"
     if name == "divides":
         return f"g_divides({value_code(args[0], scope)}, {_node_code(args[1], scope)})"
     if name in ("aligned", "fits"):

@@ -266,7 +266,7 @@ def _flush(code: PatternCode, value: str | None) -> str:
 
 
 _RISKY = (
-    "constant(", "fold(", "folded(", "convert(", "reinterpret(", " // ", " % ", " << ", " >> ", "extent", "g_size", "widened", "x_",
+    "constant(", "fold(", "folded(", "convert(", "reinterpret(", " // ", " % ", " << ", " >> ", "extent", "g_size", "widened", "x_", "under(",
 )  # fmt: skip
 """Code that may find no value."""
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -58,6 +58,7 @@ class RuleSet:
     compiled: Compiled
     _functions: dict[str, Function] | None = None
     _matchers: dict[tuple[tuple[str, ...], Context], Matcher] = field(default_factory=dict)
+    _inner: dict[Context, Matcher] = field(default_factory=dict)
 
     @classmethod
     def builtin(cls) -> RuleSet:
@@ -113,13 +114,28 @@ class RuleSet:
         found = self._matchers.get(key)
         if found is None:
             rows = [row for group in key[0] for row in self.compiled.groups[group]]
-            found = self._matchers[key] = Matcher(rows, self.functions(), context)
+            found = self._matchers[key] = Matcher(rows, self.functions(), self._simplifying(context))
         return found
+
+    def _simplifying(self, context: Context) -> Context:
+        """The context with the way to simplify something on the side: by the first stage of the pipeline `simplify`."""
+        stages = self.compiled.pipelines.get("simplify")
+        if not stages:
+            return context
+        rows = [row for group in stages[0][1] for row in self.compiled.groups[group]]
+
+        def simplify(graph: UOp) -> UOp:
+            inner = self._inner.get(context)
+            if inner is None:
+                inner = self._inner[context] = Matcher(rows, self.functions(), context)
+            return run_stage(graph, inner).graph
+
+        return replace(context, simplify=simplify)
 
     def rule_matcher(self, rule: str, context: Context) -> Matcher:
         """The decision tree of one rule alone: for its `test` and `keep` lines."""
         rows = [row for row in self.compiled.groups[rule.split(".")[0]] if row.rule == rule]
-        return Matcher(rows, self.functions(), context)
+        return Matcher(rows, self.functions(), self._simplifying(context))
 
     @classmethod
     def of_book(cls, sources: Sequence[RuleSource], book: RuleBook) -> RuleSet:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from .. import differences, facts, ops
 from .. import evaluate as ev
-from .. import facts, ops
 from ..dtypes import DType, Scalar, float_bits
 from ..ops import Op, RangeArg
 from ..uop import UOp, const, exact_const, infer, intern
@@ -199,8 +199,18 @@ def is_constant(node: UOp) -> bool:
     return node.op is ops.CONST
 
 
+def modulus(node: UOp) -> int:
+    return facts.congruence(node)[0]
+
+
+def remainder(node: UOp) -> int:
+    return facts.congruence(node)[1]
+
+
 GUARD_FUNCTIONS: dict[str, Callable[..., object]] = {
     "min": low, "max": high, "divides": facts.divides, "aligned": lambda node, n: facts.divides(n, node),
     "uses": uses, "varies": varies, "extent": extent, "kind": kind, "dtype": dtype, "width": width, "bits": bits,
-    "fits": facts.fits, "size": size, "image": image, "constant": is_constant,
+    "fits": facts.fits, "size": size, "image": image, "constant": is_constant, "less": differences.is_less,
+    "at_most": differences.is_at_most, "factor": differences.factor, "ratio": differences.ratio,
+    "cancels": differences.cancels, "modulus": modulus, "remainder": remainder, "gcd": math.gcd,
 }  # fmt: skip

@@ -97,6 +97,8 @@ def _application(term: Apply, scope: Scope, expected: str | None) -> Built:
     op = term.op
     if op is ops.GEP:
         return _lane(term, scope)
+    if op is ops.UNDER:
+        return _under(term, scope, expected)
     if any(isinstance(arg, Pack) for arg in term.args):
         return _general(term, scope, expected)
     if op in SAME_TYPE:
@@ -117,6 +119,12 @@ def _application(term: Apply, scope: Scope, expected: str | None) -> Built:
         dtype = f"{attr_code(term.attrs[0], scope)}.vec({source.dtype}.lanes)"
         return Built(f"intern({op_name(op)}, {dtype}, ({source.node},))", dtype)
     return _general(term, scope, expected)
+
+
+def _under(term: Apply, scope: Scope, expected: str | None) -> Built:
+    """`under(p, x)` is made while the rule fires; where nothing comes of it the rule does not."""
+    condition, value = build(term.args[0], scope, type_name(bool_)), build(term.args[1], scope, expected)
+    return Built(_named(f"under(ctx.simplify, {condition.node}, {value.node})", scope).node, value.dtype)
 
 
 def _lane(term: Apply, scope: Scope) -> Built:
