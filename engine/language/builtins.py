@@ -55,7 +55,9 @@ BUILTINS: dict[str, Builtin] = {
     ),
     "image": Builtin(("node",), "the width in texels of a buffer that is an image, 0 for another"),
     "constant": Builtin(("node",), "whether the node is a constant"),
-    "less": Builtin(("node", "node"), "whether the first is proven to be less than the second, what both share cancelled"),
+    "less": Builtin(
+        ("node", "node"), "whether the first is proven to be less than the second, what both share cancelled"
+    ),
     "at_most": Builtin(("node", "node"), "whether the first is proven to be at most the second"),
     "factor": Builtin(("node",), "the greatest constant factor that every term of a sum has; 0 for the constant 0"),
     "ratio": Builtin(("node", "node"), "the constant c with x = c * y as sums; 0 if there is none"),

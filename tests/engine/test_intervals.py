@@ -25,15 +25,16 @@ TIGHT_BY_A_CONSTANT = (ops.FLOORMOD, ops.TRUNCMOD)
 
 
 def hull_of_results(node: UOp, a: UOp, b: UOp) -> tuple[int, int] | None:
-    """Found by trying all values of two variables; None where some result is undefined."""
+    """Found by trying all values of two variables; None where none is, or a shift is not, defined."""
     found = []
     for x in range(int(interval(a)[0]), int(interval(a)[1]) + 1):
         for y in range(int(interval(b)[0]), int(interval(b)[1]) + 1):
             value = evaluate(node, {a: x, b: y})
-            if value is None:
+            if value is None and node.op in (ops.SHL, ops.SHR):
                 return None
-            found.append(value)
-    return min(found), max(found)  # type: ignore[return-value]  # scalars
+            if value is not None:
+                found.append(value)
+    return (min(found), max(found)) if found else None  # type: ignore[return-value]  # scalars
 
 
 small = st.tuples(st.integers(-12, 12), st.integers(0, 5)).map(lambda t: (t[0], t[0] + t[1]))
