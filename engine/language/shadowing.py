@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..dtypes import by_name
-from ..ops import Op
+from ..ops import UNDER, Op
 from .diagnostics import Report
 from .syntax import (
     Apply,
@@ -61,7 +61,11 @@ def _takes_all(earlier: Rule, later: Rule) -> bool:
 
 def _may_lack_value(instance: Instance) -> bool:
     terms = [instance.right, *(term for _, term in instance.lets)]
-    return any(isinstance(part, Compute) for term in terms for part in walk(term))
+    return any(
+        isinstance(part, Compute) or isinstance(part, Apply) and part.op is UNDER
+        for term in terms
+        for part in walk(term)
+    )
 
 
 def _works_wherever(earlier: Sequence[OnType], later: Sequence[OnType]) -> bool:
