@@ -165,7 +165,7 @@ def settled(peer: Peer, n: int) -> Any:
     terms = []
     for k in range(max(1, n // 4)):
         product = peer.op("mul", i, peer.const(2 * k + 3))
-        terms.append(peer.op("floormod", peer.op("max", peer.op("add", product, j), i), peer.const(7)))
+        terms.append(peer.op("floormod", peer.op("max", peer.op("add", product, j), peer.const(5)), peer.const(7)))
     return peer.rewrite(peer.sink(terms))
 
 

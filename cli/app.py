@@ -254,7 +254,7 @@ def check(
 
     - `rulewright check`
     - `rulewright check my.rules --table`
-    - `rulewright check --rule divmod --examples 2000 --seed 7`
+    - `rulewright check --rule remainder --examples 2000 --seed 7`
     - `rulewright check my.rules --prove`
     """
     if style != "text":
@@ -324,8 +324,8 @@ def list_rules(
     Examples:
 
     - `rulewright rules`
-    - `rulewright rules divmod`
-    - `rulewright rules divmod.mod-term`
+    - `rulewright rules remainder`
+    - `rulewright rules remainder.mod-terms`
     """
     from .rules import rules_command
 
@@ -392,7 +392,7 @@ def explain(
     Examples:
 
     - `rulewright explain '(i*12 + j) % 4' --given 'i in 0..64, j in 0..4'`
-    - `rulewright explain '(i*6 + j) % 4' --given 'i in 0..64' --rule divmod.mod-term`
+    - `rulewright explain '(i*6 + j) % 4' --given 'i in 0..64' --rule remainder.mod-terms`
     """
     from .explain import explain_command
 

@@ -26,7 +26,7 @@ def package_files() -> list[Path]:
 def test_every_file_is_installed() -> None:
     installed = Path(str(resources.files("rulewright")))
     files = package_files()
-    assert {"__init__.py", "py.typed", "index.rules", "grammar.lark"} <= {file.name for file in files}
+    assert {"__init__.py", "py.typed", "division.rules", "grammar.lark"} <= {file.name for file in files}
     assert [str(file) for file in files if not (installed / file).is_file()] == []
 
 

@@ -122,8 +122,8 @@ def test_simplify_shows_the_steps(call: Call) -> None:
 
 
 def test_simplify_with_more_rules(call: Call, tmp_path: Path) -> None:
-    path = tmp_path / "algebra.rules"
-    path.write_text("vars x\ngroup algebra { rule square: x * x => x on bool }\n", encoding="utf-8")
+    path = tmp_path / "logic.rules"
+    path.write_text("vars x\ngroup logic { rule square: x * x => x on bool }\n", encoding="utf-8")
     assert "E0" in call.refused("simplify", "x * x", "--rules", str(path))  # ours need what the file replaces
 
 
@@ -145,8 +145,8 @@ def test_explain_tells_each_step(call: Call) -> None:
     told = call("explain", "(i*12 + j) % 4 + x*1", "--given", "i in 0..64, j in 0..4").splitlines()
     assert told[0] == "(i * 12 + j) % 4 + x * 1"
     assert told[-1] == "j + x"
-    assert "    ✓ divides(c, x)" in told
-    assert "    x = i * 12   (in 0..757, a multiple of 12)" in told
+    assert "    ✓ x in 0..c" in told
+    assert "    x = j   (in 0..4)" in told
     assert "  => j % 4 + x * 1" in told
 
 
@@ -401,7 +401,7 @@ def test_stats_count_tries_and_hits(call: Call, kernel: Path) -> None:
     assert all(cost["hits"] <= cost["tries"] for cost in rules.values())
     assert rules["algebra.add-zero"]["tries"] > 0
     assert rules["algebra.add-zero"]["seconds"] > 0
-    assert rules["divmod.mod-one"] == {"tries": 0, "hits": 0, "seconds": 0.0}
+    assert rules["remainder.mod-one"] == {"tries": 0, "hits": 0, "seconds": 0.0}
 
 
 def test_stats_table_is_sorted_and_names_what_never_fired(call: Call, kernel: Path) -> None:

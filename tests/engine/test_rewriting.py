@@ -132,8 +132,8 @@ def test_the_trace_says_which_rule_did_what() -> None:
         parse_expression("(i * 12 + j) % 4", "j in 0..4"), "simplify", keep_steps=True
     )
     assert graph is parse_expression("j", "j in 0..4")
-    assert trace.fires["divmod.mod-term"] == 1
-    step = next(s for _, report in trace.stages for s in report.steps if s.rule == "divmod.mod-term")
+    assert trace.fires["remainder.mod-terms"] == 1
+    step = next(s for _, report in trace.stages for s in report.steps if s.rule == "remainder.mod-terms")
     assert step.before is parse_expression("(i * 12 + j) % 4", "j in 0..4")
 
 

@@ -17,24 +17,24 @@ def simplified(rules: RuleSet, text: str, given: str = "") -> tuple[str, set[str
 
 
 def test_a_rule_joins_our_group() -> None:
-    rules = RuleSet.loads("vars x\nextend divmod { rule mine: x % x => 0 on index }\n")
-    assert simplified(rules, "i % i") == ("0", {"divmod.mine"})
+    rules = RuleSet.loads("vars x\nextend remainder { rule mine: x % (x + 1) => x on index }\n")
+    assert simplified(rules, "i % (i + 1)") == ("i", {"remainder.mine"})
     assert simplified(RuleSet.builtin(), "i % i")[0] == "i % i"
 
 
 def test_a_rule_takes_the_place_of_ours() -> None:
-    rules = RuleSet.loads("vars x\nreplace divmod.mod-one: x % 1 => 5 on index\n")
-    assert [rule.id for rule in rules.book().groups["divmod"].rules] == [
-        rule.id for rule in RuleSet.builtin().book().groups["divmod"].rules
+    rules = RuleSet.loads("vars x\nreplace remainder.mod-one: x % 1 => 5 on index\n")
+    assert [rule.id for rule in rules.book().groups["remainder"].rules] == [
+        rule.id for rule in RuleSet.builtin().book().groups["remainder"].rules
     ]
-    assert simplified(rules, "i % 1") == ("5", {"divmod.mod-one"})
+    assert simplified(rules, "i % 1") == ("5", {"remainder.mod-one"})
 
 
 def test_a_rule_is_disabled() -> None:
-    rules = RuleSet.loads("disable divmod.mod-one, algebra.add-zero\n")
+    rules = RuleSet.loads("disable remainder.mod-one, algebra.add-zero\n")
     ours = {rule.id for group in RuleSet.builtin().book().groups.values() for rule in group.rules}
     left = {rule.id for group in rules.book().groups.values() for rule in group.rules}
-    assert ours - left == {"divmod.mod-one", "algebra.add-zero"}
+    assert ours - left == {"remainder.mod-one", "algebra.add-zero"}
 
 
 @pytest.mark.parametrize(("where", "expected"), [("before", "7"), ("after", "0")])
@@ -48,13 +48,13 @@ def test_groups_enter_the_pipelines(where: str, expected: str) -> None:
 
 def test_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "a.rules").write_bytes(
-        b"\xef\xbb\xbfvars x\r\nextend divmod {\r\n\trule mine: x % x => 0 on index\r\n}\r\n"
+        b"\xef\xbb\xbfvars x\r\nextend remainder {\r\n\trule mine: x % (x + 1) => x on index\r\n}\r\n"
     )
-    (tmp_path / "b.rules").write_text("disable divmod.mod-one\n", encoding="utf-8")
+    (tmp_path / "b.rules").write_text("disable remainder.mod-one\n", encoding="utf-8")
     (tmp_path / "empty.rules").write_text("", encoding="utf-8")
     rules = RuleSet.load(tmp_path)
     assert simplified(rules, "i % i")[0] == "0"
-    assert "divmod.mod-one" not in {rule.id for rule in rules.book().groups["divmod"].rules}
+    assert "remainder.mod-one" not in {rule.id for rule in rules.book().groups["remainder"].rules}
     assert RuleSet.load(tmp_path / "a.rules", str(tmp_path / "a.rules")).sources[-1].name == str(tmp_path / "a.rules")
 
 
@@ -75,8 +75,8 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_never_half_loads(tmp_path: Path) -> None:
-    (tmp_path / "good.rules").write_text("disable divmod.mod-one\n", encoding="utf-8")
-    (tmp_path / "bad.rules").write_text("disable divmod.mod-one\ndisable divmod.mod-on\nrule", encoding="utf-8")
+    (tmp_path / "good.rules").write_text("disable remainder.mod-one\n", encoding="utf-8")
+    (tmp_path / "bad.rules").write_text("disable remainder.mod-one\ndisable remainder.mod-on\nrule", encoding="utf-8")
     with pytest.raises(RuleSyntaxError) as caught:
         RuleSet.load(tmp_path)
     assert [found.code for found in caught.value.diagnostics] == ["E026", "E001", "E055"]
