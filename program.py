@@ -49,7 +49,7 @@ class Program:
 
     @property
     def uops(self) -> tuple[UOp, ...]:
-        return self.linear.uops
+        return tuple(node for part in self.linear.parts for node in part.uops)
 
     def estimates(self, **variables: int) -> Estimates:
         """The operations and bytes of one launch, for these values of the variables (`engine.estimates`)."""
@@ -181,7 +181,11 @@ def _with_all_buffers(kernel: Kernel, linear: LinearKernel) -> LinearKernel:
     """Also the buffers that the rules found not to be needed: callers pass every argument."""
     used = {param.slot: param for param in linear.buffers}
     unused = {a.slot: BufferParam(a.slot, a.dtype, None, a.written) for a in kernel.arguments}
-    return replace(linear, buffers=tuple((unused | used)[slot] for slot in sorted(unused)))
+    every = unused | used
+    joined: LinearKernel | None = None
+    for part in reversed(linear.parts):
+        joined = replace(part, buffers=tuple(every[slot] for slot in sorted(every)), then=joined)
+    return joined or linear
 
 
 def _schedule(kernel: Kernel, schedule: str | Iterable[Option], runtime: Runtime, math: str) -> Schedule:

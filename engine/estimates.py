@@ -8,7 +8,7 @@ elements that can differ between its accesses: an access that does not vary in a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import prod
 
 from . import facts, ops
@@ -38,7 +38,8 @@ def estimate(kernel: LinearKernel, variables: Mapping[str, int] | None = None) -
 
     Both branches of a condition count. Raises GraphError where a loop's length depends on a variable without value.
     """
-    return _Count(kernel, variables or {}).estimates()
+    found = [_Count(part, variables or {}).estimates() for part in kernel.parts]
+    return Estimates(*(sum(numbers) for numbers in zip(*map(astuple, found), strict=True)))
 
 
 class _Count:
@@ -78,6 +79,8 @@ class _Count:
         total = 0
         for buffer, accesses in touched.items():
             assert isinstance(buffer.arg, BufferArg)
+            if buffer.arg.scratch:
+                continue
             count = sum(accesses.values())
             size = buffer.arg.size
             total += (count if size is None else min(count, size)) * _itemsize(buffer.dtype)

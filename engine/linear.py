@@ -11,13 +11,17 @@ from .uop import UOp
 
 @dataclass(frozen=True, slots=True)
 class BufferParam:
-    """One buffer argument, in the order of `slot`; `size` in elements (None: symbolic); an image's height and width."""
+    """One buffer argument, in the order of `slot`; `size` in elements (None: symbolic); an image's height and width.
+
+    A `scratch` buffer is the runtime's: it begins with any contents, and nobody looks at it afterwards.
+    """
 
     slot: int
     dtype: DType
     size: int | None
     written: bool
     image: tuple[int, int] | None = None
+    scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class LinearKernel:
     The arguments of the rendered function are the buffers by slot, then the variables (int32) by name, then, where
     `threads` is above 1, the thread's number (int32). `groups` are the sizes of the group dimensions (constants or
     expressions over variables), `locals` those of the local ones; both have at most three entries.
+
+    `then` is what runs when all threads have done this, with the same arguments and threads of its own.
     """
 
     name: str
@@ -36,3 +42,12 @@ class LinearKernel:
     groups: tuple[UOp, ...]
     locals: tuple[int, ...]
     threads: int
+    then: LinearKernel | None = None
+
+    @property
+    def parts(self) -> tuple[LinearKernel, ...]:
+        """This and all that follow, in the order in which they run."""
+        found = [self]
+        while found[-1].then is not None:
+            found.append(found[-1].then)
+        return tuple(found)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import facts, ops
 from .dtypes import void
@@ -19,12 +19,38 @@ from .errors import GraphError
 from .linear import BufferParam, LinearKernel
 from .nesting import Nest, Path, axis_of
 from .ops import BufferArg, SpecialArg, ThreadKind, VarArg
+from .parts import split
 from .separate import separate
 from .uop import UOp, const, intern, walk
 
 
 def linearize(sink: UOp, name: str) -> LinearKernel:
-    """The linear form of a lowered graph. Raises GraphError if its loops cannot be nested."""
+    """The linear form of a lowered graph, in several parts where threads wait for all others.
+
+    Raises GraphError if its loops cannot be nested.
+    """
+    sinks = split(sink)
+    if len(sinks) == 1:
+        return _linear(sink, name)
+    return _joined([_linear(part, name if not n else f"{name}_part{n + 1}") for n, part in enumerate(sinks)])
+
+
+def _joined(parts: list[LinearKernel]) -> LinearKernel:
+    """Parts one after the other, all with the arguments of all."""
+    buffers: dict[int, BufferParam] = {}
+    for param in (param for part in parts for param in part.buffers):
+        known = buffers.get(param.slot, param)
+        buffers[param.slot] = replace(param, written=param.written or known.written)
+    variables = tuple(sorted({variable for part in parts for variable in part.variables}))
+    joined: LinearKernel | None = None
+    for part in reversed(parts):
+        listed = tuple(buffers[slot] for slot in sorted(buffers))
+        joined = replace(part, buffers=listed, variables=variables, then=joined)
+    assert joined is not None
+    return joined
+
+
+def _linear(sink: UOp, name: str) -> LinearKernel:
     nodes = [node for node in walk(separate(sink)) if node.op is not ops.SINK]
     order = list(_Scheduler(nodes).ordered())
     return LinearKernel(name, tuple(_with_ifs(order)), *_signature(nodes))
@@ -184,7 +210,9 @@ def _signature(
         if node.op is ops.BUFFER:
             assert isinstance(node.arg, BufferArg) and node.dtype.element is not None
             buffers.append(
-                BufferParam(node.arg.slot, node.dtype.element, node.arg.size, node in written, node.arg.image)
+                BufferParam(
+                    node.arg.slot, node.dtype.element, node.arg.size, node in written, node.arg.image, node.arg.scratch
+                )
             )
         elif node.op is ops.VAR and isinstance(node.arg, VarArg):
             variables.append(node.arg)

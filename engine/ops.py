@@ -44,12 +44,14 @@ class ThreadKind(str, Enum):
 class BufferArg(NamedTuple):
     """A kernel's buffer argument: its position, and its size in elements (None: symbolic, unchecked).
 
-    `image`: the height and width in texels of four elements, where the device holds it as a 2-D image.
+    `image`: the height and width in texels of four elements, where the device holds it as a 2-D image. `scratch`: no
+    caller passes it; the parts of a kernel hand over in it what they found.
     """
 
     slot: int
     size: int | None
     image: tuple[int, int] | None = None
+    scratch: bool = False
 
 
 class VarArg(NamedTuple):

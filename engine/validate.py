@@ -20,6 +20,10 @@ Scope = tuple[UOp, ...]
 
 def validate(kernel: LinearKernel) -> list[Problem]:
     """Every problem of a linear kernel, in its order; an empty list if it is well formed."""
+    return [problem for part in kernel.parts for problem in _validate(part)]
+
+
+def _validate(kernel: LinearKernel) -> list[Problem]:
     validator = _Validator()
     for node in kernel.uops:
         validator.visit(node)

@@ -15,6 +15,7 @@ from itertools import product
 from ..engine import ops
 from ..engine.target import Target
 from .kernel import Elementwise, Kernel, Load, Reduce
+from .plan import is_legal
 from .schedule import Option, OptionKind, Schedule, reduced_and_mixed
 from .sizes import Dim
 
@@ -43,10 +44,10 @@ def default_schedule(kernel: Kernel, target: Target, threads: int) -> Schedule:
         _in_groups(draft)
     else:
         _on_cpu(draft)
+        if threads > 1 and draft.steps >= SMALL:
+            draft.share_out(threads)
         if target.has("threads"):
             draft.options.append(Option(OptionKind.NOLOCALS))
-        elif threads > 1 and draft.steps >= SMALL:
-            draft.share_out(threads)
     return tuple(draft.options)
 
 
@@ -114,11 +115,23 @@ class _Draft:
             self.options.append(Option(kind, axis, amount))
 
     def share_out(self, threads: int) -> None:
-        """The outermost axis that so many threads can share, or as many as divide it."""
-        for axis in self.order:
+        """The outermost axis that so many threads can share, or as many as divide it; a reduced one if need be.
+
+        Where the device shares out groups, there may be enough of them.
+        """
+        groups = self.target.has("threads")
+        for axis in () if groups else self.order:
             amount = dividing(self.stored[axis], range(threads, 1, -1))
             if amount > 1:
                 self.take(OptionKind.THREAD, axis, amount)
+                return
+        if groups and math.prod(self.stored[axis] for axis in self.order) >= threads:
+            return
+        for axis in self.summed:
+            amount = dividing(self.summed[axis], range(threads, 1, -1))
+            share = Option(OptionKind.SHARE, axis, amount)
+            if amount > 1 and is_legal(self.kernel, [*self.options, share], self.target):
+                self.options.append(share)
                 return
 
 

@@ -17,9 +17,9 @@ from ..engine.target import LARGEST_IMAGE, Target
 from ..engine.uop import UOp, buffer, const, make, range_, special
 from .kernel import Const, Elementwise, Kernel, Load, Reduce, Store
 from .launch import group_dims
-from .plan import Axis, Plan, accumulated, lanes, plan
+from .plan import Axis, Plan, accumulated, lanes, plan, shared_reduces
 from .schedule import Option
-from .sizes import Size, to_uop
+from .sizes import Dim, Size, to_uop
 from .view import address
 
 GROUP_LIMITS = (2**31 - 1, 65535, 65535)
@@ -44,17 +44,28 @@ class _Lowering:
         self.sizes = {argument.slot: _elements(argument.shape) for argument in kernel.arguments}
         self.written = {store.buffer for store in kernel.stores}
         self.lanes: dict[int, UOp] = {}
+        self.shares = frozenset(shared_reduces(kernel, planned))
+        self.share = self._share()
         self.threads = _Threads(planned)
         self.indices = self._store_indices()
         self.reduced = {n: self._reduce_ranges(n, r) for n, r in enumerate(kernel.nodes) if isinstance(r, Reduce)}
         self.combining: dict[tuple[int, ...], UOp] = {}
         self.done: dict[tuple[int, Indices], UOp] = {}
         self.memories = 0
+        self.scratch: list[UOp] = []
 
     def sink(self) -> UOp:
         return make(ops.SINK, *(self._store(node) for node in self.kernel.nodes if isinstance(node, Store)))
 
     # --- axes --------------------------------------------------------------------------------------------------------
+
+    def _share(self) -> UOp:
+        """The number of the share: a CPU's thread, or a group in a dimension of its own."""
+        amount = max((axis.share for axis in self.plan.axes), default=1)
+        if amount == 1:
+            return ZERO
+        groups = self.target.has("threads")
+        return special(ThreadKind.GROUP, 2, amount) if groups else special(ThreadKind.THREAD, 0, amount)
 
     def _store_indices(self) -> Indices:
         """The index of each axis where the stores stand: threads, groups or loops outside, lanes inside."""
@@ -67,6 +78,8 @@ class _Lowering:
             index = outer[number]
             if axis.thread > 1:
                 index = _join(special(ThreadKind.THREAD, 0, axis.thread), axis.stored, index)
+            if axis.share > 1:
+                index = _join(self.share, axis.stored, index)
             if axis.shared:
                 index = _join(index, axis.group, self.threads.group[number])
             if axis.local > 1:
@@ -83,7 +96,8 @@ class _Lowering:
         wide = [number for number in self.plan.order if axes[number].stored_loop != 1]
         grouped = [number for number in wide if self.target.has("threads") and not axes[number].mixed]
         sizes = [axes[number].stored_loop for number in grouped]
-        groups = group_dims(ThreadKind.GROUP, sizes, GROUP_LIMITS, reverse=True)
+        limits = GROUP_LIMITS if self.share is ZERO else GROUP_LIMITS[:2]
+        groups = group_dims(ThreadKind.GROUP, sizes, limits, reverse=True)
         loops = {
             number: range_(place, to_uop(axes[number].stored_loop))
             for place, number in enumerate(self.plan.order)
@@ -108,6 +122,8 @@ class _Lowering:
                 if planned.reduced != 1:
                     index = range_(first + axis, to_uop(planned.reduced), AxisKind.REDUCE)
                     loops.append(index)
+                if planned.share > 1:
+                    index = _join(self.share, planned.reduced, index)
                 if planned.group > 1:
                     thread = self.threads.group[axis]
                     outer = planned.group_outer
@@ -135,11 +151,7 @@ class _Lowering:
         if node.image:
             value = _cast(value, node.dtype)
         target = buffer(node.buffer, node.dtype, self.sizes[node.buffer])
-        store = make(ops.STORE, target, position, value, *([] if gate is None else [gate]))
-        for axis in self.plan.upcast_order:
-            if axis in self.lanes and shape[axis] != 1:
-                store = make(ops.WIDEN, store, self.lanes[axis])
-        return store
+        return self._widened(make(ops.STORE, target, position, value, *([] if gate is None else [gate])), shape)
 
     def _padding(self, shape: Iterable[object], indices: Indices) -> list[UOp]:
         """What must hold for an index to be inside of the padded axes."""
@@ -236,7 +248,33 @@ class _Lowering:
         _, ranges = self.reduced[number]
         if grouped:
             return _cast(self._group_reduce(node, number, grouped, value), dtype)
-        return _cast(make(ops.REDUCE, value, *ranges, arg=node.op), dtype) if ranges else _cast(value, dtype)
+        if ranges:
+            value = make(ops.REDUCE, value, *ranges, arg=node.op)
+        return _cast(self._combined(node, number, value, indices) if number in self.shares else value, dtype)
+
+    def _combined(self, node: Reduce, number: int, own: UOp, indices: Indices) -> UOp:
+        """The shares of a reduction brought together: each is stored in a place of its own, and behind a barrier read."""
+        place, total = ZERO, 1
+        shape = self.kernel.shapes[number]
+        for axis, size, index in zip(self.plan.axes, shape, indices, strict=True):
+            if size != 1:
+                assert isinstance(axis.places, int)
+                place, total = _join(place, axis.places, index), total * axis.places
+        shares = max(axis.share for axis in self.plan.axes)
+        slot = max(self.sizes, default=-1) + 1 + len(self.scratch)
+        memory = make(ops.BUFFER, dtype=own.dtype.ptr("global"), arg=BufferArg(slot, shares * total, None, True))
+        self.scratch.append(memory)
+        store = self._widened(make(ops.STORE, memory, _join(self.share, total, place), own), shape)
+        share = range_(self._spare + self.rank * (1 + max(self.levels)) + self.levels[number], shares, AxisKind.REDUCE)
+        found = make(ops.LOAD, make(ops.AFTER, memory, make(ops.BARRIER, store)), _join(share, total, place))
+        return make(ops.REDUCE, found, share, arg=node.op)
+
+    def _widened(self, store: UOp, shape: tuple[Dim, ...]) -> UOp:
+        """A store for every lane of the axes that it varies in."""
+        for axis in self.plan.upcast_order:
+            if axis in self.lanes and shape[axis] != 1:
+                store = make(ops.WIDEN, store, self.lanes[axis])
+        return store
 
     def _group_reduce(self, node: Reduce, number: int, grouped: tuple[int, ...], value: UOp) -> UOp:
         """A reduction whose shares the threads of a group put into memory of their own, one place for each thread."""

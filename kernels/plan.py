@@ -8,7 +8,7 @@ give the same results on the device is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..engine import dtypes, ops
@@ -36,7 +36,8 @@ class Axis:
 
     The index of a store is (((thread*stored + loop)*group + t)*local + l)*upcast + lane, where the group's threads `t`
     take part only if the axis is `shared`. That of a reduction is ((loop*group + t)*unroll + step)*partial + lane, or with
-    `group_outer` ((t*reduced + loop)*unroll + step)*partial + lane.
+    `group_outer` ((t*reduced + loop)*unroll + step)*partial + lane. With `share` the outermost part of both is the number
+    of the share.
     """
 
     size: Dim
@@ -45,6 +46,7 @@ class Axis:
     is_stored: bool
     is_reduced: bool
     thread: int = 1
+    share: int = 1
     local: int = 1
     group: int = 1
     group_outer: bool = False
@@ -62,6 +64,12 @@ class Axis:
     def shared(self) -> bool:
         """Whether the threads that share out its reductions share out its stores too."""
         return self.group > 1 and isinstance(self.stored, int) and self.stored % self.group == 0 and self.is_stored
+
+    @property
+    def places(self) -> Dim:
+        """How many places the index of a store can name, padding included."""
+        outer = self.thread * (self.share if self.mixed else 1)
+        return self.stored * (outer * self.local * self.upcast)
 
     @property
     def stored_loop(self) -> Dim:
@@ -101,8 +109,18 @@ def plan(kernel: Kernel, schedule: Iterable[Option], target: Target) -> Plan:
     result = Plan(axes, tuple(order))
     for option in schedule:
         result = _applied(result, option, target)
+        _check_shared(kernel, result, option)
         _check_local_memory(kernel, result, option, target)
     return replace(result, upcast_order=_contiguous_first(kernel, result.upcast_order))
+
+
+def is_legal(kernel: Kernel, schedule: Iterable[Option], target: Target) -> bool:
+    """Whether a plan can be made."""
+    try:
+        plan(kernel, schedule, target)
+    except KernelError:
+        return False
+    return True
 
 
 def _contiguous_first(kernel: Kernel, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -195,6 +213,8 @@ def _group(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
     _refuse(option, not enough, f"cannot be shared out over group threads on {target.name}, which has no local memory")
     _refuse(option, before.no_locals, "cannot have group threads after NOLOCALS")
     _refuse(option, axis.group > 1, "is shared out over group threads already")
+    shared = any(other.share > 1 for other in before.axes)
+    _refuse(option, shared, "cannot be shared out over group threads after SHARE")
     amount, rest = _divided(option, axis.reduced)
     _check_group(before, option, amount, target)
     return replace(axis, reduced=rest, group=amount, group_outer=option.kind is OptionKind.GROUPTOP)
@@ -205,11 +225,27 @@ def _check_group(before: Plan, option: Option, amount: int, target: Target) -> N
     _refuse(option, threads > most, f"would make a group of {threads} threads; the most on {target.name} is {most}")
 
 
+def _share(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
+    _refuse(option, not axis.is_reduced, "is not reduced; THREAD or LOCAL shares out its stores")
+    _check_first(before, option)
+    grouped = any(other.group > 1 for other in before.axes)
+    _refuse(option, grouped, "cannot be shared out beside a reduction that a group's threads share out")
+    amount, rest = _divided(option, axis.reduced)
+    if not axis.mixed:
+        return replace(axis, reduced=rest, share=amount)
+    _, stored = _divided(replace(option, amount=amount), axis.stored)
+    return replace(axis, reduced=rest, stored=stored, share=amount)
+
+
+def _check_first(before: Plan, option: Option) -> None:
+    already = any(other.thread > 1 or other.share > 1 for other in before.axes)
+    _refuse(option, already, "is not the first; one axis is shared out already")
+
+
 def _thread(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
     _refuse(option, target.has("threads"), f"cannot be shared out over CPU threads on {target.name}")
     _refuse(option, not axis.is_stored, "is reduced")
-    already = any(other.thread > 1 for other in before.axes)
-    _refuse(option, already, "is not the first; one axis is shared out already")
+    _check_first(before, option)
     amount, rest = _divided(option, axis.stored)
     return replace(axis, stored=rest, thread=amount)
 
@@ -227,7 +263,7 @@ def _padto(before: Plan, option: Option, axis: Axis, target: Target) -> Axis:
 
 _PARTS: dict[OptionKind, Callable[[Plan, Option, Axis, Target], Axis]] = {
     OptionKind.UPCAST: _upcast, OptionKind.UNROLL: _unroll, OptionKind.PARTIAL: _partial, OptionKind.LOCAL: _local, OptionKind.GROUP: _group,
-    OptionKind.GROUPTOP: _group, OptionKind.THREAD: _thread, OptionKind.PADTO: _padto,
+    OptionKind.GROUPTOP: _group, OptionKind.SHARE: _share, OptionKind.THREAD: _thread, OptionKind.PADTO: _padto,
 }  # fmt: skip
 
 
@@ -244,6 +280,32 @@ def _swapped(before: Plan, option: Option) -> Plan:
         raise KernelError(f"{option}: name two different axes")
     places = {first: second, second: first}
     return replace(before, order=tuple(places.get(number, number) for number in before.order))
+
+
+def shared_reduces(kernel: Kernel, planned: Plan) -> Iterator[int]:
+    """The reductions whose shares are combined when all threads are done."""
+    for number, node in enumerate(kernel.nodes):
+        if isinstance(node, Reduce) and any(
+            planned.axes[axis].share > 1 and kernel.shapes[node.src][axis] != 1 for axis in node.axes
+        ):
+            yield number
+
+
+def _check_shared(kernel: Kernel, planned: Plan, option: Option) -> None:
+    """Raises KernelError where what the threads find would not be numbers in places that are known before."""
+    for number in shared_reduces(kernel, planned):
+        varies = {axis for axis, size in enumerate(kernel.shapes[number]) if size != 1}
+        for axis in sorted(varies):
+            if not isinstance(planned.axes[axis].size, int):
+                raise KernelError(
+                    f"{option}: the reduction has a result for each step of axis {axis}, whose size is symbolic"
+                )
+        for other in kernel.nodes:
+            if isinstance(other, Reduce) and varies.intersection(other.axes):
+                axis = min(varies.intersection(other.axes))
+                raise KernelError(
+                    f"{option}: the reduction has a result for each step of axis {axis}, which is reduced too"
+                )
 
 
 def _check_local_memory(kernel: Kernel, planned: Plan, option: Option, target: Target) -> None:

@@ -23,6 +23,9 @@ class OptionKind(str, Enum):
     LOCAL = "LOCAL"  # the inner part of a stored axis: threads of a group
     GROUP = "GROUP"  # the inner part of a reduced axis: threads of a group, each with a share of the reduction
     GROUPTOP = "GROUPTOP"  # the same with the outer part
+    SHARE = (
+        "SHARE"  # the outer part of a reduced axis: shared out over a CPU's threads or over groups, combined at the end
+    )
     THREAD = "THREAD"  # the outer part of a stored axis: shared out over a CPU's threads
     PADTO = "PADTO"  # the axis grows to a multiple of the amount
     SWAP = "SWAP"  # the axis changes places with axis `amount`

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..engine.errors import KernelError
 from ..engine.target import Target
 from .kernel import Kernel
-from .plan import plan
+from .plan import is_legal
 from .schedule import Option, OptionKind, Schedule
 
 WIDTH = 4
@@ -69,11 +68,8 @@ def search(
 def changes(kernel: Kernel, schedule: Schedule, target: Target, threads: int) -> Iterator[Schedule]:
     """The legal schedules that differ in one option: doubled, halved, left out, or added."""
     for made in _changes(kernel, schedule, target, threads):
-        try:
-            plan(kernel, made, target)
-        except KernelError:
-            continue
-        yield made
+        if is_legal(kernel, made, target):
+            yield made
 
 
 def _changes(kernel: Kernel, schedule: Schedule, target: Target, threads: int) -> Iterator[Schedule]:
@@ -101,6 +97,7 @@ def _options(kernel: Kernel, target: Target, threads: int) -> Iterator[Option]:
                 yield Option(kind, axis, amount)
         if threads > 1:
             yield Option(OptionKind.THREAD, axis, threads)
+            yield Option(OptionKind.SHARE, axis, threads)
         for other in axes:
             if other > axis:
                 yield Option(OptionKind.SWAP, axis, other)

@@ -34,7 +34,15 @@ class CStyle(Dialect):
 
     def render(self, kernel: LinearKernel) -> str:
         """The source text. Raises RenderError naming the operator, the type and the device."""
-        return Body(self, kernel).text()
+        body: Body | None = None
+        functions = []
+        for part in kernel.parts:
+            body = Body(self, part, body)
+            functions.append(body.function())
+        assert body is not None
+        body.kernel = kernel
+        parts = [self.preamble(body), *body.helpers.values(), *functions]
+        return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
     def function_name(self, kernel: LinearKernel) -> str:
         """What the kernel's function is called in the source."""
@@ -118,8 +126,8 @@ def variable_names(style: CStyle, kernel: LinearKernel) -> dict[VarArg, str]:
 class Body(Source):
     """One printing of one kernel: its lines so far, and the text of each node."""
 
-    def __init__(self, style: CStyle, kernel: LinearKernel) -> None:
-        super().__init__(kernel)
+    def __init__(self, style: CStyle, kernel: LinearKernel, before: Source | None = None) -> None:
+        super().__init__(kernel, before)
         self._style = style
         self._memory: list[str] = []  # of the group, declared before everything else
         self._lines: list[str] = []
@@ -130,17 +138,15 @@ class Body(Source):
         self._movable = movable(kernel.uops)
         self._kept = read_after_assignment(kernel.uops)
 
-    def text(self) -> str:
-        """The whole source."""
+    def function(self) -> list[str]:
+        """The lines of the kernel's function."""
         head = _head(*self._style.signature(self))
         for node in self.kernel.uops:
             if node.op in MOVABLE:
                 self._value(node)
             else:
                 _STATEMENTS.get(node.op, Body._unknown)(self, node)
-        function = [*head, *self._memory, *self._lines, "}"]
-        parts = [self._style.preamble(self), *self.helpers.values(), function]
-        return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+        return [*head, *self._memory, *self._lines, "}"]
 
     # --- expressions ---
 

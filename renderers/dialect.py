@@ -65,11 +65,12 @@ class Operation(NamedTuple):
 class Source:
     """What a printing gathers beside the kernel's lines."""
 
-    def __init__(self, kernel: LinearKernel) -> None:
+    def __init__(self, kernel: LinearKernel, before: Source | None = None) -> None:
+        """`before`: the printing of the part before, whose helpers are there for this one too."""
         self.kernel = kernel
-        self.helpers: dict[str, list[str]] = {}
-        self.vectors: dict[str, DType] = {}  # in use, for a language that must declare them
-        self.used: set[DType] = set()  # scalar types in use, for a language that must enable some
+        self.helpers: dict[str, list[str]] = {} if before is None else before.helpers
+        self.vectors: dict[str, DType] = {} if before is None else before.vectors  # in use, to be declared
+        self.used: set[DType] = set() if before is None else before.used  # scalar types in use, to be enabled
 
     def add(self, name: str, head: str, *lines: str) -> None:
         """A function `head { lines }`, once for each name, before the kernel."""
@@ -83,7 +84,7 @@ class Source:
 
 def may_contract(kernel: LinearKernel) -> bool:
     """Whether the kernel says, by a `mulacc` of floats, that fusing a product and a sum is granted."""
-    return any(node.op is ops.MULACC and node.dtype.is_float for node in kernel.uops)
+    return any(node.op is ops.MULACC and node.dtype.is_float for part in kernel.parts for node in part.uops)
 
 
 class Dialect(ABC):

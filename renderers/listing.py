@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..engine import ops
 from ..engine.linear import LinearKernel
+from ..engine.ops import BufferArg
 from ..engine.target import Target
 from ..engine.uop import UOp
 
@@ -21,6 +22,9 @@ class ListingRenderer:
     )  # fmt: skip
 
     def render(self, kernel: LinearKernel) -> str:
+        return "\n".join(self._part(part) for part in kernel.parts)
+
+    def _part(self, kernel: LinearKernel) -> str:
         numbers: dict[UOp, int] = {}
         lines = [f"kernel {kernel.name}"]
         depth = 1
@@ -37,4 +41,11 @@ def _argument(node: UOp) -> str:
     if node.arg is None or node.op is ops.DEFINE_ACC:
         return ""
     parts = node.arg if isinstance(node.arg, tuple) else (node.arg,)
+    if isinstance(node.arg, BufferArg):
+        parts = (
+            node.arg.slot,
+            node.arg.size,
+            *([node.arg.image] * bool(node.arg.image)),
+            *["scratch"] * node.arg.scratch,
+        )
     return f" [{', '.join(str(getattr(part, 'value', part)) for part in parts)}]"

@@ -41,7 +41,12 @@ class LlvmRenderer:
 
     def render(self, kernel: LinearKernel) -> str:
         """The module's text. Raises RenderError naming the operator that must be lowered first."""
-        return _Function(kernel).text()
+        functions = [_Function(part) for part in kernel.parts]
+        texts = [function.text() for function in functions]
+        definitions = {name: text for function in functions for name, text in function.b.definitions.items()}
+        declarations = sorted({line for function in functions for line in function.b.declarations})
+        texts += [definitions[name] for name in sorted(definitions)]
+        return "\n\n".join(part for part in [*texts, "\n".join(declarations)] if part) + "\n"
 
 
 class _Function:
@@ -59,10 +64,7 @@ class _Function:
         for node in self.kernel.uops:
             self.node(node)
         self.b.run("ret void")
-        function = f"define void @{symbol(self.kernel.name)}({self.parameters()}) {{\n{self.b.body()}\n}}"
-        helpers = [self.b.definitions[name] for name in sorted(self.b.definitions)]
-        declarations = "\n".join(sorted(self.b.declarations))
-        return "\n\n".join(part for part in [function, *helpers, declarations] if part) + "\n"
+        return f"define void @{symbol(self.kernel.name)}({self.parameters()}) {{\n{self.b.body()}\n}}"
 
     def parameters(self) -> str:
         """Buffers by slot, variables by name, and the thread's number where there are threads."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from ..engine.arrays import Array, numpy_dtype
 from ..engine.linear import LinearKernel
 from ..renderers.base import Renderer
 
-__all__ = ["Array", "Bound", "Executable", "HostBound", "Runtime", "numpy_dtype"]
+__all__ = ["Array", "Bound", "Executable", "HostBound", "Runtime", "numpy_dtype", "scratch_arrays"]
 
 
 class Bound(Protocol):
@@ -41,6 +43,11 @@ class HostBound:
 
     def write(self, slot: int, array: Array) -> None:
         self.buffers[slot][...] = array
+
+
+def scratch_arrays(kernel: LinearKernel) -> list[Array]:
+    """Memory for the buffers in which the parts of a kernel hand over what they found, in slot order."""
+    return [np.empty(param.size or 0, numpy_dtype(param.dtype)) for param in kernel.buffers if param.scratch]
 
 
 class Executable(Protocol):

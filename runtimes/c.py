@@ -46,6 +46,6 @@ class CRuntime:
         """Compiles, or takes what an earlier process compiled. Raises DeviceError with the compiler's message."""
         path = self._compiler.shared_object(source, CONTRACT_FLAGS if may_contract(kernel) else FLAGS)
         library = ctypes.CDLL(str(path))
-        address = ctypes.cast(library[self.renderer.function_name(kernel)], ctypes.c_void_p).value
-        assert address is not None
-        return NativeKernel(address, kernel, library)
+        functions = [library[self.renderer.function_name(part)] for part in kernel.parts]
+        addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+        return NativeKernel(addresses, kernel, library)

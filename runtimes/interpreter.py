@@ -23,7 +23,7 @@ from ..engine.linear import LinearKernel
 from ..engine.ops import BufferArg, SpecialArg, ThreadKind, VarArg
 from ..engine.uop import UOp
 from ..renderers.listing import ListingRenderer
-from .base import HostBound
+from .base import HostBound, scratch_arrays
 from .interpreter_memory import Memory, Values
 
 BLOCK = 1 << 16
@@ -43,7 +43,7 @@ class Interpreter:
         return f"NumPy {np.__version__}, all threads in lock step"
 
     def build(self, kernel: LinearKernel, source: str) -> InterpretedKernel:
-        return InterpretedKernel(kernel, _plan(kernel.uops))
+        return InterpretedKernel(kernel, tuple((part, _plan(part.uops)) for part in kernel.parts))
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,15 @@ class InterpretedKernel:
     """A kernel ready to be interpreted."""
 
     kernel: LinearKernel
-    plan: _Plan
+    parts: tuple[tuple[LinearKernel, _Plan], ...]
 
     def __call__(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
         """Raises DeviceError for an access outside of its buffer, a race, or a barrier that not all threads reach."""
-        kernel = self.kernel
+        held = [*buffers, *scratch_arrays(self.kernel)]
+        for part, plan in self.parts:
+            self._run(part, plan, held, variables)
+
+    def _run(self, kernel: LinearKernel, plan: _Plan, buffers: Sequence[Array], variables: Mapping[str, int]) -> None:
         groups = [_size(size, kernel, variables) for size in kernel.groups]
         total = math.prod(groups)
         shared = sum(n.arg.size or 0 for n in kernel.uops if n.op is ops.LOCAL and isinstance(n.arg, BufferArg))
@@ -63,7 +67,7 @@ class InterpretedKernel:
         with np.errstate(all="ignore"):
             for first in range(0, total, step):
                 numbers = np.arange(first, min(first + step, total))
-                _Block(kernel, self.plan, buffers, variables, groups, numbers).run()
+                _Block(kernel, plan, buffers, variables, groups, numbers).run()
 
     def bind(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> HostBound:
         return HostBound(tuple(buffers), partial(self, tuple(buffers), variables))

@@ -68,8 +68,9 @@ class LlvmRuntime:
             with _reported(f"LLVM refused the source of kernel {kernel.name}"):
                 code = self._compile(source)
             with _reported(f"LLVM could not load kernel {kernel.name}{_needs(source)}"):
-                library = self._load(kernel.name, source, code)
-        return NativeKernel(library[kernel.name], kernel, library)
+                names = [part.name for part in kernel.parts]
+                library = self._load(names, source, code)
+        return NativeKernel([library[name] for name in names], kernel, library)
 
     def optimized(self, source: str) -> str:
         """The IR after LLVM's passes: what the machine code is made from."""
@@ -108,15 +109,17 @@ class LlvmRuntime:
         _free(passes)
         return module
 
-    def _load(self, name: str, source: str, code: bytes) -> Any:
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
+    def _load(self, names: list[str], source: str, code: bytes) -> Any:
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
         if "half" in source and not self._has_half():
             if self._half_conversions is None:
                 self._half_conversions = self._compile(HALF_CONVERSIONS)
             builder.add_object_img(self._half_conversions)
         for function, address in _library_functions(source).items():
             builder.import_symbol(function, address)
-        return builder.link(self._jit, f"{name}-{next(_numbers)}")
+        return builder.link(self._jit, f"{names[0]}-{next(_numbers)}")
 
     def _has_half(self) -> bool:
         """Whether the CPU converts float16 itself; elsewhere LLVM calls functions that may not be in the process."""

@@ -17,8 +17,11 @@ from ..engine.ops import BufferArg, VarArg
 from ..engine.uop import UOp, walk
 from ..renderers.opencl import OpenCLRenderer
 from . import opencl_device
-from .base import Array
+from .base import Array, scratch_arrays
 from .opencl_device import Found, build, cl, fetch
+
+ALONE = 64
+"""Threads for each core of a processor up to which each is a group of its own, so that the cores can share them out."""
 
 
 class OpenCLRuntime:
@@ -53,15 +56,21 @@ class OpenCLRuntime:
     def build(self, kernel: LinearKernel, source: str) -> OpenCLKernel:
         """Compiles. Raises DeviceError with the driver's message, or naming the limit that the kernel exceeds."""
         device = self._found.device
-        _check_group(kernel, device)
+        for part in kernel.parts:
+            _check_group(part, device)
         try:
-            built = build(self._found.context, device, source, self.renderer.function_name(kernel))
-            most = built.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
+            names = [self.renderer.function_name(part) for part in kernel.parts]
+            built = build(self._found.context, device, source, *names)
+            info = cl.kernel_work_group_info.WORK_GROUP_SIZE
+            most = [one.get_work_group_info(info, device) for one in built]
         except cl.Error as problem:
             raise DeviceError(f"{self.description} did not build the kernel:\n{problem}") from problem
-        if math.prod(kernel.locals) > most:
-            raise _too_large(kernel, f"the device runs at most {most} threads of this kernel together")
-        return OpenCLKernel(self._found, self._queue, built, kernel)
+        for part, limit in zip(kernel.parts, most, strict=True):
+            if math.prod(part.locals) > limit:
+                raise _too_large(part, f"the device runs at most {limit} threads of this kernel together")
+        alone = ALONE * device.max_compute_units if device.type & cl.device_type.CPU else 0
+        parts = [Part(one, part, alone) for one, part in zip(built, kernel.parts, strict=True)]
+        return OpenCLKernel(self._found, self._queue, parts, kernel)
 
 
 def _check_group(kernel: LinearKernel, device: Any) -> None:
@@ -90,14 +99,37 @@ def _bytes(node: UOp) -> int:
     return (node.arg.size or 0) * node.dtype.element.bits // 8
 
 
+class Part:
+    """One of the functions that a kernel runs one after the other, and how many threads it has.
+
+    Up to `alone` threads without groups of their own each are a group: drivers would put them together, on one core.
+    """
+
+    def __init__(self, built: Any, kernel: LinearKernel, alone: int) -> None:
+        self.built, self._kernel, self._alone = built, kernel, alone
+
+    def group(self, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The size of a group, of a launch of these sizes; None where the driver chooses."""
+        if self._kernel.locals or math.prod(sizes) <= self._alone:
+            return (*self._kernel.locals, 1, 1, 1)[: len(sizes)]
+        return None
+
+    def global_sizes(self, variables: Mapping[str, int]) -> tuple[int, ...]:
+        """How many threads there are in each dimension; local sizes are 1 where there are fewer than group sizes."""
+        groups = [_size(node, variables) for node in self._kernel.groups]
+        dims = max(len(groups), len(self._kernel.locals), 1)
+        groups += [1] * (dims - len(groups))
+        return tuple(n * k for n, k in zip(groups, (*self._kernel.locals, 1, 1, 1), strict=False))
+
+
 class OpenCLKernel:
     """A built kernel."""
 
-    def __init__(self, found: Found, queue: Any, built: Any, kernel: LinearKernel) -> None:
-        self._found, self.queue, self._built = found, queue, built
-        self.buffers, self._locals = kernel.buffers, kernel.locals
+    def __init__(self, found: Found, queue: Any, parts: Sequence[Part], kernel: LinearKernel) -> None:
+        self._found, self.queue, self._parts = found, queue, parts
+        self.buffers = [param for param in kernel.buffers if not param.scratch]
         self.shares = found.shares  # whether the device works in the arrays' own memory
-        self._groups = kernel.groups
+        self._scratch = [max(1, array.nbytes) for array in scratch_arrays(kernel)]
         self._variables = [variable.name for variable in kernel.variables]
         self._lock = Lock()  # a kernel's arguments are part of its state
 
@@ -108,29 +140,24 @@ class OpenCLKernel:
 
     def bind(self, buffers: Sequence[Array], variables: Mapping[str, int]) -> OpenCLBound:
         held = [self._hold(array, p) for array, p in zip(buffers, self.buffers, strict=True)]
+        held += [cl.Buffer(self._found.context, cl.mem_flags.READ_WRITE, size) for size in self._scratch]
         return OpenCLBound(self, list(buffers), held, variables)
 
     def start(self, held: Sequence[Any], variables: Mapping[str, int]) -> None:
         """Puts one launch on these device buffers into the queue. Raises LaunchError if the device refuses it."""
-        sizes = self._global_sizes(variables)
-        if 0 in sizes:
-            return
         scalars = [np.int32(variables[name]) for name in self._variables]
-        group = (*self._locals, 1, 1, 1)[: len(sizes)] if self._locals else None
-        try:
-            with self._lock:
-                self._built(self.queue, sizes, group, *held, *scalars)
-        except cl.Error as problem:
-            raise LaunchError(
-                f"the device refused the launch of {sizes} threads in groups of {group}: {problem}"
-            ) from problem
-
-    def _global_sizes(self, variables: Mapping[str, int]) -> tuple[int, ...]:
-        """How many threads there are in each dimension; local sizes are 1 where there are fewer than group sizes."""
-        groups = [_size(node, variables) for node in self._groups]
-        dims = max(len(groups), len(self._locals), 1)
-        groups += [1] * (dims - len(groups))
-        return tuple(n * k for n, k in zip(groups, (*self._locals, 1, 1, 1), strict=False))
+        for part in self._parts:  # the queue keeps their order
+            sizes = part.global_sizes(variables)
+            group = part.group(sizes)
+            if 0 in sizes:
+                continue
+            try:
+                with self._lock:
+                    part.built(self.queue, sizes, group, *held, *scalars)
+            except cl.Error as problem:
+                raise LaunchError(
+                    f"the device refused the launch of {sizes} threads in groups of {group}: {problem}"
+                ) from problem
 
     def _hold(self, array: Array, parameter: BufferParam) -> Any:
         """A device buffer or image for an array: the array's own memory where the device shares it, else a copy."""

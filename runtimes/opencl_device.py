@@ -46,8 +46,8 @@ class Found:
         return extension in self.device.extensions.split()
 
 
-def build(context: Any, device: Any, source: str, name: str) -> Any:
-    """The kernel `name` of a program. Raises pyopencl's error with the driver's log.
+def build(context: Any, device: Any, source: str, *names: str) -> list[Any]:
+    """The kernels of these names of a program. Raises pyopencl's error with the driver's log.
 
     Without warnings, which drivers print on the terminal; with division and square root that round correctly, where
     the device offers them.
@@ -56,7 +56,8 @@ def build(context: Any, device: Any, source: str, name: str) -> Any:
     options = ["-w", "-cl-fp32-correctly-rounded-divide-sqrt"] if exact else ["-w"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
-        return cl.Kernel(cl.Program(context, source).build(options=options), name)
+        program = cl.Program(context, source).build(options=options)
+        return [cl.Kernel(program, name) for name in names]
 
 
 def texels(array: np.ndarray[Any, Any]) -> Any:
@@ -130,7 +131,7 @@ def _works(context: Any, device: Any, *, shares: bool) -> bool:
     queue = cl.CommandQueue(context, device)
     data0 = cl.Buffer(context, flags.READ_WRITE | place, hostbuf=target)
     data1 = cl.Buffer(context, flags.READ_ONLY | place, hostbuf=source)
-    kernel = build(context, device, _TRIAL, "trial")
+    (kernel,) = build(context, device, _TRIAL, "trial")
     kernel(queue, (8,), None, data0, data1)
     fetch(queue, data0, target, shares=shares)
     return bool(np.array_equal(target, source * 2 + 2))

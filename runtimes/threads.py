@@ -23,7 +23,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_threads(call: Callable[[int], None], threads: int) -> None:
+def run_threads(call: Callable[[int], object], threads: int) -> None:
     """Calls `call(0)` … `call(threads - 1)`, in no particular order, and returns when all have returned.
 
     The calling thread works too, and never waits for a helper that has not started: a call from within `call` cannot

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from ..engine import dtypes as d
 from ..engine import ops
 from ..engine.dtypes import DType, Scalar
-from ..engine.errors import KernelError
 from ..engine.ops import Op
 from ..engine.target import Target
 from ..kernels.kernel import Const, Elementwise, Kernel, Load, Node, Reduce, Store
-from ..kernels.plan import plan
+from ..kernels.plan import is_legal
 from ..kernels.schedule import Option, OptionKind, Schedule, reduced_and_mixed
 from ..kernels.view import View, Views
 
@@ -51,6 +50,7 @@ def schedules(draw: Draw, kernel: Kernel, target: Target) -> Schedule:
         OptionKind.PARTIAL: reduced + mixed,
         OptionKind.GROUP: reduced + mixed,
         OptionKind.GROUPTOP: reduced + mixed,
+        OptionKind.SHARE: reduced + mixed,
     }
     stored = [axis for axis in range(len(kernel.axis_sizes)) if axis not in reduced]
     for _ in range(draw(st.integers(0, 8))):
@@ -60,17 +60,9 @@ def schedules(draw: Draw, kernel: Kernel, target: Target) -> Schedule:
             axis = wanted[draw(st.integers(0, len(wanted) - 1))]
             amount = AMOUNTS[draw(st.integers(0, len(AMOUNTS) - 1))]
             option = Option(kind) if kind is OptionKind.NOLOCALS else Option(kind, axis, amount)
-            if _legal(kernel, [*options, option], target):
+            if is_legal(kernel, [*options, option], target):
                 options.append(option)
     return tuple(options)
-
-
-def _legal(kernel: Kernel, options: Sequence[Option], target: Target) -> bool:
-    try:
-        plan(kernel, options, target)
-    except KernelError:
-        return False
-    return True
 
 
 @dataclass

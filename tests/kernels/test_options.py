@@ -10,6 +10,7 @@ import pytest
 import rulewright as rw
 from rulewright.engine import ops
 from rulewright.engine.errors import KernelError
+from rulewright.engine.validate import validate
 from rulewright.kernels.kernel import Kernel
 from rulewright.kernels.reference import differences, make_buffers
 from rulewright.program import Program
@@ -217,3 +218,58 @@ def test_no_locals(device: str) -> None:
 )
 def test_cpu_threads(schedule: str, device: str) -> None:
     checked(matmul(), device, schedule)
+
+
+def sums(axis: int | tuple[int, ...]) -> Kernel:
+    return rw.kernel(rw.tensor("x", (6, 48)).sum(axis))
+
+
+@pytest.mark.parametrize("device", ALL)
+@pytest.mark.parametrize(("build", "schedule", "parts"), [
+    (lambda: sums((0, 1)), "SHARE(1, 4) PARTIAL(1, 4)", 2),
+    (lambda: sums((0, 1)), "SHARE(0, 0)", 2),
+    (lambda: sums(1), "SHARE(1, 4)", 2),
+    (lambda: sums(1), "UPCAST(0, 2) PADTO(1, 10) SHARE(1, 2) UNROLL(1, 5)", 2),
+    (lambda: sums(0), "UPCAST(0, 16) UPCAST(0, 3) SHARE(1, 3) PARTIAL(1, 2)", 2),
+    (softmax, "SHARE(1, 4)", 3),
+    (softmax, "SHARE(1, 4) UPCAST(1, 4) PARTIAL(1, 8) UPCAST(0, 3)", 3),
+    (lambda: softmax(axis=0), "UPCAST(1, 4) SHARE(0, 2)", 3),
+    (log_softmax, "SHARE(1, 2) PARTIAL(1, 4)", 3),
+    (variance, "UPCAST(0, 2) SHARE(1, 5)", 3),
+    (argmax, "SHARE(1, 3)", 3),
+])  # fmt: skip
+def test_reductions_are_shared_out_and_combined(
+    build: Callable[[], Kernel], schedule: str, parts: int, device: str
+) -> None:
+    program = checked(build(), device, schedule)
+    assert len(program.linear.parts) == parts
+    assert validate(program.linear) == []
+    plain = rw.compile(program.kernel, device, "none").estimates()
+    assert program.estimates().bytes_written == plain.bytes_written
+
+
+@pytest.mark.parametrize("device", ALL)
+def test_a_shared_sum_has_the_same_bits_each_time(device: str) -> None:
+    required(device)
+    program = rw.compile(rw.kernel(rw.tensor("x", (1 << 14,)).sum(0)), device, "SHARE(0, 4) PARTIAL(0, 8)")
+    x = np.random.default_rng(0).random(1 << 14, np.float32)
+    first = program(x).tobytes()
+    launch = program.bind(x)
+    for _ in range(50):
+        launch()
+        assert launch["out"].tobytes() == first
+
+
+@pytest.mark.parametrize("device", ["llvm", "c"])
+def test_a_call_keeps_what_it_works_on(device: str) -> None:
+    """Of all that was bound only the call is left; the memory of the others could be given to somebody else."""
+    required(device)
+    x = np.ones(1 << 16, np.float32)
+    program = rw.compile(rw.kernel(rw.tensor("x", (1 << 16,)).sum(0)), device, "SHARE(0, 4)")
+    bound = program.bind(x).bound
+    out, run = bound.read(0), bound.run
+    out[...] = 0
+    del program, bound
+    others = [np.full(1 << 16, np.nan, np.float32) for _ in range(8)]
+    run()
+    assert out == 1 << 16 and len(others) == 8

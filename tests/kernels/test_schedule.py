@@ -70,6 +70,12 @@ def test_parts_of_a_reduced_axis() -> None:
     assert planned(sums(), "GROUPTOP(2, 5)").axes[2].group_outer
 
 
+def test_a_share_is_part_of_both_roles() -> None:
+    axis = planned(softmax(), "SHARE(1, 4) UPCAST(1, 2)", CPU).axes[1]
+    assert (axis.share, axis.stored, axis.reduced, axis.places) == (4, 4, 8, 32)
+    assert planned(sums(), "SHARE(2, 0)").axes[2].reduced == 1
+
+
 def test_each_role_of_a_mixed_axis_has_its_own_parts() -> None:
     axis = planned(softmax(), "UPCAST(1, 8) UNROLL(1, 2)").axes[1]
     assert (axis.stored, axis.upcast, axis.reduced, axis.unroll) == (4, 8, 16, 2)
@@ -96,6 +102,15 @@ def test_order_of_loops() -> None:
         1,
         0,
     )  # else each sum is made 6 times
+
+
+def rows_of_n() -> Kernel:
+    return rw.kernel(rw.tensor("x", (rw.var("n", 1, 9), 8)).sum(1))
+
+
+def centred() -> Kernel:
+    x = rw.tensor("x", (6, 8))
+    return rw.kernel((x - x.sum(1, keepdims=True)).max(0))
 
 
 REFUSED = [
@@ -136,6 +151,15 @@ REFUSED = [
     (sums, "THREAD(0, 2)", GPU, "axis 0 cannot be shared out over CPU threads on gpu"),
     (sums, "THREAD(2, 2)", CPU, "axis 2 is reduced"),
     (sums, "THREAD(0, 2) THREAD(1, 2)", CPU, "axis 1 is not the first"),
+    (sums, "THREAD(0, 2) SHARE(2, 2)", CPU, "axis 2 is not the first; one axis is shared out already"),
+    (sums, "SHARE(2, 2) THREAD(0, 2)", CPU, "axis 0 is not the first"),
+    (sums, "SHARE(0, 2)", CPU, "axis 0 is not reduced; THREAD or LOCAL shares out its stores"),
+    (sums, "SHARE(2, 7)", CPU, "7 does not divide the 60 steps of axis 2"),
+    (sums, "GROUP(2, 2) SHARE(2, 2)", GPU, "axis 2 cannot be shared out beside a reduction"),
+    (sums, "SHARE(2, 2) GROUP(2, 2)", GPU, "axis 2 cannot be shared out over group threads after SHARE"),
+    (symbolic, "SHARE(2, 2)", CPU, "axis 2 has the symbolic size m"),
+    (rows_of_n, "SHARE(1, 2)", CPU, "a result for each step of axis 0, whose size is symbolic"),
+    (centred, "SHARE(1, 2)", CPU, "a result for each step of axis 0, which is reduced too"),
 ]
 
 
@@ -159,7 +183,7 @@ def test_each_option_is_described(kind: OptionKind) -> None:
 def test_the_examples_of_the_page_run() -> None:
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(block, names)  # noqa: S102 # our own page
 

@@ -101,7 +101,7 @@ def test_random_expressions_keep_their_value(part: int, case: tuple[list[UOp], U
     for point in points(names):
         value = evaluate(before, point)
         if value is not None:
-            assert evaluate(after, point) == value, f"{told} at { ({n.arg.name: v for n, v in point.items()}) }"  # type: ignore[union-attr]
+            assert evaluate(after, point) == value, f"{told} at { ({n.arg.name: v for n, v in point.items()}) }"  # type: ignore[attr-defined]
     again, _ = RULES.rewrite(after, "simplify")
     assert again is after, f"{told}, and once more  =>  {expression(again)}"
 

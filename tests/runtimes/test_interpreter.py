@@ -344,10 +344,10 @@ def test_the_source_is_the_listing() -> None:
     text = ListingRenderer().render(linear(make(ops.STORE, OUT, num(0), total(make(ops.LOAD, DATA, k), k))))
     assert text == (
         "kernel test\n"
-        "  %0 = buffer() [0, None, None]: global int32*\n"
+        "  %0 = buffer() [0, None]: global int32*\n"
         "  %1 = const() [0]: int32\n"
         "  %2 = const() [8]: int32\n"
-        "  %3 = buffer() [1, None, None]: global int32*\n"
+        "  %3 = buffer() [1, None]: global int32*\n"
         "  %4 = define_acc(%1, range): int32\n"
         "  %5 = range(%2) [0, reduce]: int32\n"
         "    %6 = load(%3, %5): int32\n"
