@@ -236,6 +236,9 @@ def check(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed draws other instances.")] = 0,
     table: Annotated[bool, typer.Option("--table", help="Show what was checked, rule by rule.")] = False,
+    mutate: Annotated[
+        bool, typer.Option("--mutate", help="Instead: weaken each guard, one way at a time; is each mutant refuted?")
+    ] = False,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the results there as JSON.")
     ] = None,
@@ -256,11 +259,18 @@ def check(
     - `rulewright check my.rules --table`
     - `rulewright check --rule remainder --examples 2000 --seed 7`
     - `rulewright check my.rules --prove`
+    - `rulewright check my.rules --mutate`
     """
     if style != "text":
         from .findings import findings_command
 
         raise typer.Exit(findings_command(rules or [], style))
+    if mutate:
+        from ..runtimes.devices import default_threads
+        from .mutating import mutate_command
+
+        workers = jobs or default_threads()
+        raise typer.Exit(mutate_command(rules or [], only or [], jobs=workers, seed=seed, renew=renew, report=json))
     from .checking import Prover, check_command
     from .properties import PropertyOptions
 

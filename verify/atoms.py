@@ -79,7 +79,7 @@ def pattern_of(instance: Instance) -> Pattern:
     left = _named(instance.left, iter(range(1, 1000)))
     finder = _Finder({name for name, _ in instance.bindings})
     finder.visit(left, ())
-    conditions = tuple(_conjuncts(instance.when)) if instance.when is not None else ()
+    conditions = tuple(conjuncts(instance.when)) if instance.when is not None else ()
     return Pattern(left, finder.atoms, conditions, tuple(finder.counts), finder.shares)
 
 
@@ -100,10 +100,10 @@ def _named(term: Term, numbers: Iterator[int]) -> Term:
             return term
 
 
-def _conjuncts(formula: Formula) -> Iterator[Formula]:
+def conjuncts(formula: Formula) -> Iterator[Formula]:
     if isinstance(formula, Logic) and formula.word == "and":
         for part in formula.args:
-            yield from _conjuncts(part)
+            yield from conjuncts(part)
     else:
         yield formula
 
