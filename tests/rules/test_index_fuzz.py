@@ -101,7 +101,8 @@ def test_random_expressions_keep_their_value(part: int, case: tuple[list[UOp], U
     for point in points(names):
         value = evaluate(before, point)
         if value is not None:
-            assert evaluate(after, point) == value, f"{told} at { ({n.arg.name: v for n, v in point.items()}) }"  # type: ignore[attr-defined]
+            named = ", ".join(f"{expression(n)} = {v}" for n, v in point.items())
+            assert evaluate(after, point) == value, f"{told} at {named}"
     again, _ = RULES.rewrite(after, "simplify")
     assert again is after, f"{told}, and once more  =>  {expression(again)}"
 
