@@ -88,7 +88,7 @@ BAD = {
     ),
     "local without a size": (
         intern(ops.LOCAL, d.float32.ptr("local"), (), BufferArg(0, None)),
-        ["needs a BufferArg with a size as its argument, got BufferArg(slot=0, size=None, image=None)"],
+        ["needs a BufferArg with a size as its argument, got BufferArg(slot=0, size=None, image=None, scratch=False)"],
     ),
     "hardware dimension": (
         make(ops.SPECIAL, INT, arg=SpecialArg(ThreadKind.GROUP, 3)),
