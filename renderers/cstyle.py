@@ -182,7 +182,9 @@ class Body(Source):
         if node.src[1].op is ops.TEXEL:
             return self._style.read_texel(operands[0].text, operands[1])
         loaded = self._style.load(self, node.dtype, operands[0].text, operands[1])
-        return choose(operands[2], loaded, operands[3]) if len(operands) > 2 else loaded
+        if len(operands) > 2:
+            return self._style.narrow(self, node.dtype, choose(operands[2], loaded, operands[3]))
+        return loaded
 
     def _declare(self, node: UOp, name: str, text: Text) -> None:
         dtype = node.dtype.vec(2) if node.op is ops.TEXEL else node.dtype

@@ -211,11 +211,17 @@ class OpenCLRenderer(CStyle):
     def extremum(self, source: Source, what: Operation) -> Text:
         """Of floats, with a NaN where one operand is one, which the language's own functions do not promise."""
         if what.dtype.is_int:
-            return call(what.op.name, *what.operands)
+            held = self.type_name(source, what.dtype)
+            return call(what.op.name, *(self._exactly(held, operand) for operand in what.operands))
         name, sign = f"{what.op.name}_{word(what.dtype)}", ">" if what.op is ops.MAX else "<"
         vectors = what.dtype.lanes > 1
         line = f"select(b, a, (a {sign} b) | (a != a))" if vectors else f"a {sign} b || a != a ? a : b"
         return self.helper(source, name, what, f"return {line};")
+
+    def _exactly(self, held: str, operand: Text) -> Text:
+        """An integer operand of an overloaded function: C promotes what is narrower than int, and then no overload fits."""
+        exact = operand.level == ATOM or operand.text.startswith(f"({held})")
+        return operand if exact else convert(held, operand)
 
     def convert_vector(self, source: Source, what: Operation) -> Text:
         return call(f"convert_{self.type_name(source, what.dtype)}", *what.operands)

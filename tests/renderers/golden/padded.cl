@@ -5,7 +5,7 @@ __kernel void padded(__global long *restrict data0, __global const short *restri
     long acc0 = 0l;
     for (int r1 = 0; r1 < 3; r1++) {
       int idx0 = r0 + r1 + (-1);
-      long idx1 = (long)((ulong)acc0 + (ulong)(long)(((idx0 >= 0) & (idx0 < n)) ? data1[idx0] : (short)0));
+      long idx1 = (long)((ulong)acc0 + (ulong)(long)(short)(((idx0 >= 0) & (idx0 < n)) ? data1[idx0] : (short)0));
       acc0 = idx1;
     }
     if ((r0 & 1) == 0) {
