@@ -127,7 +127,7 @@ class Body(Source):
     """One printing of one kernel: its lines so far, and the text of each node."""
 
     def __init__(self, style: CStyle, kernel: LinearKernel, before: Source | None = None) -> None:
-        super().__init__(kernel, before)
+        super().__init__(kernel, style.qualifier, before)
         self._style = style
         self._memory: list[str] = []  # of the group, declared before everything else
         self._lines: list[str] = []

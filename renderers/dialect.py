@@ -65,16 +65,17 @@ class Operation(NamedTuple):
 class Source:
     """What a printing gathers beside the kernel's lines."""
 
-    def __init__(self, kernel: LinearKernel, before: Source | None = None) -> None:
-        """`before`: the printing of the part before, whose helpers are there for this one too."""
+    def __init__(self, kernel: LinearKernel, qualifier: str, before: Source | None = None) -> None:
+        """`qualifier`: what a helper begins with; `before`: the printing of the part before, whose helpers are there too."""
         self.kernel = kernel
+        self._qualifier = qualifier
         self.helpers: dict[str, list[str]] = {} if before is None else before.helpers
         self.vectors: dict[str, DType] = {} if before is None else before.vectors  # in use, to be declared
         self.used: set[DType] = set() if before is None else before.used  # scalar types in use, to be enabled
 
     def add(self, name: str, head: str, *lines: str) -> None:
         """A function `head { lines }`, once for each name, before the kernel."""
-        self.helpers.setdefault(name, [f"static inline {head} {{", *(f"  {line}" for line in lines), "}"])
+        self.helpers.setdefault(name, [f"{self._qualifier} {head} {{", *(f"  {line}" for line in lines), "}"])
 
     @property
     def contracts(self) -> bool:
@@ -95,6 +96,8 @@ class Dialect(ABC):
     """The names of the scalar types that the language has."""
     bits16: frozenset[DType] = frozenset()
     """The 16-bit floats that it holds as unsigned integers, having no such type: they can be moved, not computed."""
+    qualifier = "static inline"
+    """What the definition of a helper function begins with."""
     suffixes: Mapping[DType, str]
     """What follows a literal of a type; nothing for a type that is not named."""
 

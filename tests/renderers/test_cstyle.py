@@ -24,6 +24,7 @@ from rulewright.engine.ops import AxisKind, BufferArg, Op, RangeArg, SpecialArg,
 from rulewright.engine.uop import UOp, buffer, const, make
 from rulewright.renderers.c import CRenderer
 from rulewright.renderers.cstyle import CStyle
+from rulewright.renderers.cuda import CudaRenderer
 from rulewright.renderers.opencl import OpenCLRenderer
 from rulewright.runtimes import devices
 from rulewright.runtimes.base import Array
@@ -32,6 +33,7 @@ C = CRenderer(half_storage=True)
 C_HALF = CRenderer(half=True)
 CL = OpenCLRenderer()
 CL_HALF = OpenCLRenderer(half=True)
+CUDA = CudaRenderer()
 
 
 # --- writing kernels -------------------------------------------------------------------------------------------------
@@ -225,6 +227,29 @@ ONLY_CL: list[tuple[str, OpenCLRenderer, Op, tuple[UOp | DType, ...], DType | No
 ]  # fmt: skip
 
 
+ONLY_CUDA: list[tuple[str, CudaRenderer, Op, tuple[UOp | DType, ...], DType | None, str]] = [
+    ("add-int-wraps", CUDA, ops.ADD, (i32, i32), None, f"(int)((unsigned int){X} + (unsigned int){Y})"),
+    ("mul-ushort", CUDA, ops.MUL, (u16, u16), None, f"(unsigned short)((unsigned int){X} * (unsigned int){Y})"),
+    ("shr-any-amount", CUDA, ops.SHR, (i64, i64), None, f"{X} >> ({Y} & 63ll)"),
+    ("bool-add", CUDA, ops.ADD, (b1, b1), None, f"{X} | {Y}"),
+    ("where", CUDA, ops.WHERE, (b1, f32, f32), None, f"{X} ? {Y} : {Z}"),
+    ("exp2", CUDA, ops.EXP2, (f32,), None, f"exp2f({X})"),
+    ("exp2-double", CUDA, ops.EXP2, (f64,), None, f"exp2({X})"),
+    ("mulacc", CUDA, ops.MULACC, (f32, f32, f32), None, f"fmaf({X}, {Y}, {Z})"),
+    ("mulacc-double", CUDA, ops.MULACC, (f64, f64, f64), None, f"fma({X}, {Y}, {Z})"),
+    ("max-float", CUDA, ops.MAX, (f32, f32), None, f"max_float({X}, {Y})"),
+    ("half-to-float", CUDA, ops.CAST, (f16,), f32, f"half_to_float({X})"),
+    ("double-to-half", CUDA, ops.CAST, (f64,), f16, f"double_to_half({X})"),
+    ("bitcast", CUDA, ops.BITCAST, (f32,), u32, f"bitcast_float_uint({X})"),
+    ("bitcast-half", CUDA, ops.BITCAST, (f16,), u16, X),
+    ("vector-add", CUDA, ops.ADD, (f32.vec(4), const(f32.vec(4), 2)), None,
+     ("float4 val0 = add_float4(*(const float4 *)(data1 + 0), make_float4(2.0f, 2.0f, 2.0f, 2.0f)); "
+     "*(float4 *)(data0 + 0) = val0")),
+    ("vector-of-doubles", CUDA, ops.NEG, (f64.vec(4),), None,
+     "*(vdouble4 *)(data0 + 0) = neg_double4(*(const vdouble4 *)(data1 + 0))"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("style", [C, CL], ids=["c", "opencl"])
 @pytest.mark.parametrize(("op", "operands", "text"), [case[1:] for case in BOTH], ids=[case[0] for case in BOTH])
 def test_operator_in_both_languages(style: CStyle, op: Op, operands: tuple[UOp | DType, ...], text: str) -> None:
@@ -232,8 +257,8 @@ def test_operator_in_both_languages(style: CStyle, op: Op, operands: tuple[UOp |
     assert text_of(style, op, *operands, dtype=f32 if op is ops.CAST else None) == text
 
 
-@pytest.mark.parametrize(("style", "op", "operands", "dtype", "text"), [case[1:] for case in (*ONLY_C, *ONLY_CL)],
-                         ids=[f"{case[1].target.name}-{case[0]}" for case in (*ONLY_C, *ONLY_CL)])  # fmt: skip
+@pytest.mark.parametrize(("style", "op", "operands", "dtype", "text"), [case[1:] for case in (*ONLY_C, *ONLY_CL, *ONLY_CUDA)],
+                         ids=[f"{case[1].target.name}-{case[0]}" for case in (*ONLY_C, *ONLY_CL, *ONLY_CUDA)])  # fmt: skip
 def test_operator(style: CStyle, op: Op, operands: tuple[UOp | DType, ...], dtype: DType | None, text: str) -> None:
     assert text_of(style, op, *operands, dtype=dtype) == text
 
@@ -409,8 +434,9 @@ Kernel = Callable[[CStyle], tuple[LinearKernel, list[Array], Array]]
 KERNELS: list[tuple[CStyle, Kernel]] = [
     *((C, made) for made in (matmul, softmax, padded, integers, threaded, fibonacci)),
     *((CL, made) for made in (matmul, softmax, padded, integers, group_sum)),
+    *((CUDA, made) for made in (matmul, softmax, padded, integers, group_sum)),
 ]
-SUFFIX = {"c": "c", "opencl": "cl"}
+SUFFIX = {"c": "c", "opencl": "cl", "cuda": "cu"}
 NAMES = [f"{made.__name__}.{SUFFIX[style.target.name]}" for style, made in KERNELS]
 
 
@@ -425,6 +451,8 @@ def test_kernel_has_the_golden_text(style: CStyle, made: Kernel) -> None:
 
 @pytest.mark.parametrize(("style", "made"), KERNELS, ids=NAMES)
 def test_golden_kernel_computes_what_it_says(style: CStyle, made: Kernel) -> None:
+    if style.target.name not in devices.DEVICES:
+        pytest.skip(f"{style.target.name} has no runtime: tests/renderers/test_cuda.py compiles it")
     status = devices.probe(style.target.name)
     if not status.present:
         pytest.skip(f"device {style.target.name} is absent: {status.reason}")
@@ -436,7 +464,7 @@ def test_golden_kernel_computes_what_it_says(style: CStyle, made: Kernel) -> Non
 
 
 def test_every_golden_file_has_its_kernel() -> None:
-    assert sorted(path.name for path in GOLDEN.iterdir() if path.suffix in (".c", ".cl")) == sorted(NAMES)
+    assert sorted(path.name for path in GOLDEN.iterdir() if path.suffix in (".c", ".cl", ".cu")) == sorted(NAMES)
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
