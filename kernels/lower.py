@@ -19,7 +19,7 @@ from .kernel import Const, Elementwise, Kernel, Load, Reduce, Store
 from .launch import group_dims
 from .plan import Axis, Plan, accumulated, lanes, plan, shared_reduces
 from .schedule import Option
-from .sizes import Dim, Size, to_uop
+from .sizes import Dim, Size, bounds, to_uop
 from .view import address
 
 GROUP_LIMITS = (2**31 - 1, 65535, 65535)
@@ -94,7 +94,8 @@ class _Lowering:
         """Groups where the device has them, else loops; an axis that is reduced too is a loop, inside all others."""
         result = dict.fromkeys(self.plan.order, ZERO)
         wide = [number for number in self.plan.order if axes[number].stored_loop != 1]
-        grouped = [number for number in wide if self.target.has("threads") and not axes[number].mixed]
+        loops_only = {number for number in wide if axes[number].mixed or self._starves(number)}
+        grouped = [number for number in wide if self.target.has("threads") and number not in loops_only]
         sizes = [axes[number].stored_loop for number in grouped]
         limits = GROUP_LIMITS if self.share is ZERO else GROUP_LIMITS[:2]
         groups = group_dims(ThreadKind.GROUP, sizes, limits, reverse=True)
@@ -104,6 +105,11 @@ class _Lowering:
             if number in wide and number not in grouped
         }
         return result | dict(zip(grouped, groups, strict=True)) | loops
+
+    def _starves(self, number: int) -> bool:
+        """Whether no group at all, where the axis is empty, would leave out a store that does not vary in it."""
+        may_be_empty = bounds(self.plan.axes[number].size)[0] < 1
+        return may_be_empty and any(store.views[-1].shape[number] == 1 for store in self.kernel.stores)
 
     @property
     def _spare(self) -> int:

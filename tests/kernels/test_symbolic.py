@@ -43,7 +43,27 @@ def softmax() -> Kernel:
     return Kernel(nodes)
 
 
+def two_outputs() -> Kernel:
+    """One output has a row for each of n, the other none of them: it is there with n = 0 as well."""
+    n = var("n", 0, 9)
+    rows, row = (View((n, 4), (4, 1)),), (View((1, 4), (0, 1)),)
+    nodes = (Load(2, d.float32, rows), Elementwise(ops.NEG, (0,)), Load(3, d.float32, row), Elementwise(ops.NEG, (2,)),
+             Store(0, d.float32, rows, 1), Store(1, d.float32, row, 3))  # fmt: skip
+    return Kernel(nodes)
+
+
+def total_and_rest() -> Kernel:
+    """A sum over an axis that may be empty, and what each of its elements adds to it."""
+    n = var("n", 0, 9)
+    rows, row = (View((n, 4), (4, 1)),), (View((1, 4), (0, 1)),)
+    nodes = (Load(2, d.float32, rows), Reduce(ops.ADD, 0, (0,)), Elementwise(ops.ADD, (0, 1)),
+             Store(0, d.float32, rows, 2), Store(1, d.float32, row, 1))  # fmt: skip
+    return Kernel(nodes)
+
+
 CASES = {
+    "two outputs": (two_outputs, ["", "UPCAST(1, 4)"]),
+    "total and rest": (total_and_rest, ["", "UPCAST(1, 4)"]),
     "matmul": (matmul, ["", "UPCAST(1, 4)", "PADTO(1, 3) UPCAST(1, 3)"]),
     "window": (window, ["", "UPCAST(0, 4)", "UPCAST(0, 0)"]),
     "softmax": (softmax, ["", "UPCAST(1, 4)"]),
