@@ -3,7 +3,8 @@
 A normal form under a condition is another normal form. So what the condition bounds is replaced by a fresh variable
 that has the narrower facts (`engine.ops.Narrowed`), the expression is brought to its normal form by the same rules, and
 the variables are replaced by what they stand for. All memos stay valid, since the narrowed expression is another
-expression. The result is taken only where it costs less than before, so that a rule with `under` always comes to an end.
+expression. The result is taken only where it costs less than before, so that a rule with `under` always comes to an end,
+and where it evaluates nothing that may have no value besides what x evaluates: it may stand where p does not hold.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..dtypes import bool_
 from ..intervals import Interval
 from ..ops import Narrowed
 from ..uop import UOp, const, intern, walk
+from .partial import evaluates_more
 from .support import NoValue
 
 Simplify = Callable[[UOp], UOp]
@@ -43,7 +45,7 @@ def under(simplify: Simplify | None, condition: UOp, value: UOp) -> UOp:
     best, price = value, cost(value)
     for replacements in known.substitutions(mentioned):
         found = _tried(simplify, value, replacements)
-        if cost(found) < price:
+        if cost(found) < price and not evaluates_more(value, found):
             best, price = found, cost(found)
     if best is value:
         raise NoValue

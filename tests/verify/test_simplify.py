@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rulewright.engine import dtypes, ops
@@ -65,3 +68,33 @@ def test_signed_integers_keep_their_wrapped_value(expression: UOp, data: st.Data
 @given(expressions(dtypes.uint8), st.data())
 def test_unsigned_integers_keep_their_wrapped_value(expression: UOp, data: st.DataObject) -> None:
     check(expression, data)
+
+
+def _guarded_values() -> list[tuple[UOp, UOp]]:
+    """(condition, a value that is 0 where it does not hold) with an operator that may have no value there."""
+    y, x = (make(ops.VAR, dtype=dtypes.int32, arg=VarArg(name, low, high)) for name, low, high in
+            (("y", 0, 3), ("x", 5, 9)))  # fmt: skip
+    zero, big = const(dtypes.int32, 0), make(ops.MUL, y, const(dtypes.int32, 16))
+    positive, small = make(ops.NE, y, zero), make(ops.LT, y, const(dtypes.int32, 2))
+    choices = [(positive, make(op, x, y)) for op in (ops.FLOORDIV, ops.FLOORMOD, ops.TRUNCDIV, ops.TRUNCMOD)]
+    choices += [(small, make(op, x, big)) for op in (ops.SHL, ops.SHR)]
+    return [(condition, make(ops.WHERE, condition, value, zero)) for condition, value in choices]
+
+
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("form", ["p & q", "q & p", "~p | q", "q | ~p"])
+def test_what_is_known_beside_a_condition_frees_no_operator_from_it(number: int, form: str) -> None:
+    """`(where(y != 0, x // y, 0) < 3) & (y != 0)` has a value for y = 0, and keeps it."""
+    condition, value = _guarded_values()[number]
+    q = make(ops.LT, value, const(dtypes.int32, 3))
+    op = ops.AND if "&" in form else ops.OR
+    p = condition if op is ops.AND else make(ops.NOT, condition)
+    expression = make(op, p, q) if form.index("p") < form.index("q") else make(op, q, p)
+    simplified, _ = RuleSet.builtin().rewrite(expression, "simplify")
+    leaves = [node for node in walk(expression) if node.op is ops.VAR]
+    bounds = [leaf.arg for leaf in leaves if isinstance(leaf.arg, VarArg)]
+    for numbers in product(*[range(one.low, one.high + 1) for one in bounds]):
+        values = dict(zip(leaves, numbers, strict=True))
+        before = evaluate(expression, values)
+        assert before is not None
+        assert evaluate(simplified, values) == before, f"{expression!r} -> {simplified!r} at {values}"
