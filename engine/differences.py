@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from . import facts, intervals, ops
+from .dtypes import index
 from .intervals import Bound
 from .uop import UOp
 
@@ -41,7 +42,7 @@ class Sum:
             op, src = here.op, here.src
             if op is ops.CONST and isinstance(here.arg, int):
                 self.constant += times * here.arg
-            elif op in _LINEAR and is_exact(here):
+            elif op in _LINEAR and (here.dtype is index or is_exact(here)):
                 if op is ops.MUL:
                     if src[1].op is not ops.CONST or not isinstance(src[1].arg, int):
                         self._count(here, times)

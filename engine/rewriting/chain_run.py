@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import RewriteError
 from ..target import Context
@@ -20,7 +20,7 @@ from ..uop import UOp
 from .chains import Candidate, ChainPattern, Index, Plan, Step, Values, combined, joined, terms_of
 from .compiler import Function
 from .functions import Direct
-from .shapes import operator_at, shape
+from .shapes import Wanted, operator_at, shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,28 @@ class TermRule:
     repeats: bool  # two of the terms are one name: they must be one node
 
 
+class WholeRule(NamedTuple):
+    """A rule that looks at the whole chain, and the shapes of the terms that it names."""
+
+    function: Function
+    id: str
+    terms: tuple[tuple[Wanted, ...], ...] = ()
+
+    def may_fit(self, terms: tuple[UOp, ...]) -> bool:
+        """Whether each of the named terms may be there."""
+        return all(any(want.fits(term) for want in named for term in terms) for named in self.terms)
+
+
 Attempt = tuple[Function, str, Callable[[tuple[UOp, ...]], Any], tuple[int, ...]]
 """A function of terms, its rule, what picks the terms that it is tried on, and their places."""
+
+
+class Attempts(NamedTuple):
+    """What can fire on a chain whose terms have certain shapes."""
+
+    terms: tuple[Attempt, ...]
+    whole: tuple[WholeRule, ...]
+
 
 MOST_TERMS, MOST_ATTEMPTS = 8, 64
 """A chain with more terms, or for which there are more attempts, goes through a `ChainRun`."""
@@ -46,10 +66,10 @@ class ChainRules:
     """The rules on chains of one operator and type: first those on terms, then those that look at the whole chain."""
 
     terms: tuple[TermRule, ...]
-    whole: tuple[tuple[Function, str], ...]
-    _attempts: dict[tuple[int, ...], tuple[Attempt, ...] | None] = field(default_factory=dict)
+    whole: tuple[WholeRule, ...]
+    _attempts: dict[tuple[int, ...], Attempts | None] = field(default_factory=dict)
 
-    def attempts(self, terms: tuple[UOp, ...]) -> tuple[Attempt, ...] | None:
+    def attempts(self, terms: tuple[UOp, ...]) -> Attempts | None:
         """What can fire on terms of these shapes; None if that is too much for trying it all."""
         count = len(terms)
         if count > MOST_TERMS:
@@ -58,13 +78,21 @@ class ChainRules:
         try:
             return self._attempts[key]
         except KeyError:
-            found = self._attempts[key] = self._attempts_on(terms)
+            on_terms = self._attempts_on(terms)
+            found = None if on_terms is None else Attempts(on_terms, self._whole_on(terms))
+            self._attempts[key] = found
             return found
+
+    def _whole_on(self, terms: tuple[UOp, ...]) -> tuple[WholeRule, ...]:
+        return tuple(rule for rule in self.whole if rule.may_fit(terms))
 
     def on_pair(self, pair: tuple[UOp, ...]) -> list[tuple[Function, str]]:
         """The same for a chain of two terms of these shapes, as functions of the node."""
         attempts = self._attempts_on(pair, shapes_only=True) or ()
-        return [*((_of_node(attempt), attempt[1]) for attempt in attempts), *self.whole]
+        return [
+            *((_of_node(attempt), attempt[1]) for attempt in attempts),
+            *[rule[:2] for rule in self._whole_on(pair)],
+        ]
 
     def _attempts_on(self, terms: tuple[UOp, ...], shapes_only: bool = False) -> tuple[Attempt, ...] | None:
         found: list[Attempt] = []
@@ -81,15 +109,17 @@ class ChainRules:
                 ]
         return tuple(found) if len(found) <= MOST_ATTEMPTS else None
 
-    def first(
-        self, node: UOp, terms: tuple[UOp, ...], attempts: tuple[Attempt, ...], context: Context
-    ) -> tuple[UOp, str] | None:
+    def first(self, node: UOp, terms: tuple[UOp, ...], attempts: Attempts, context: Context) -> tuple[UOp, str] | None:
         """What the first of these attempts, else the first rule on the whole chain, makes of the node."""
-        for function, rule, pick, places in attempts:
+        for function, rule, pick, places in attempts.terms:
             made = function(node, context, *pick(terms))
             if made is not None and not _same(pick(terms), made):
                 return combined(node.op, node.dtype, _with(terms, places, made)), rule
-        for function, rule in self.whole:
+        return self.first_whole(node, attempts.whole, context)
+
+    def first_whole(self, node: UOp, rules: tuple[WholeRule, ...], context: Context) -> tuple[UOp, str] | None:
+        """What the first of these rules on the whole chain makes of the node."""
+        for function, rule, _ in rules:
             result = function(node, context)
             if result is not None and result is not node:
                 return result, rule

@@ -88,6 +88,12 @@ def others(op: Op, dtype: DType, terms: tuple[UOp, ...], used: tuple[int, ...]) 
 
 def sorted_chain(op: Op, node: UOp) -> UOp:
     """The chain with its terms in the canonical order."""
+    a, b = node.src
+    if (
+        a.op is not op and b.op is not op and a.op is not ops.CONST
+        and (b.op is ops.CONST or (a._order or sort_key(a)) < (b._order or sort_key(b)))
+    ):  # fmt: skip
+        return node
     terms = terms_of(op, node)
     if node.src[1].op is not op and len(terms) <= 3:  # short, and built from the left: is it in order already?
         first, *_, last = terms

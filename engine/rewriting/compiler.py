@@ -50,6 +50,7 @@ class Row:
     pattern: str = ""  # the ChainPattern of the terms
     direct: tuple[Direct, ...] = ()  # functions of the terms themselves, one for each order of their operands
     repeats: bool = False  # two of the terms are one name
+    terms: tuple[tuple[Wanted, ...], ...] = ()  # the shapes of each term that a chain names, in any order of operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def _row(rule: Rule, pattern: Term, on: tuple[tuple[str, frozenset[str]], ...], 
     while isinstance(pattern, Bind):
         pattern = pattern.term
     if isinstance(pattern, Chain):
-        return Row(rule.id, pattern.op.name, (), on, function, RowKind.CHAIN)
+        terms = tuple(tuple(map(wanted, [term] if rule.ordered else variants(term))) for term in pattern.terms)
+        return Row(rule.id, pattern.op.name, (), on, function, RowKind.CHAIN, terms=terms)
     root = root_operator(pattern)
     if root is None:
         raise UnsupportedRule(rule.span, "the left side must be an operator, not a plain name")
@@ -133,7 +135,7 @@ def generated_globals() -> dict[str, object]:
     for function in (
         support.constant, support.fold, support.folded, support.convert, support.reinterpret, support.build, support.vector,
         support.widened, support.lane, support.split_offset, support.is_positive_zero, support.is_negative_zero, under,
-        chains.may_chain, chains.terms_of, chains.others, chains.shared_out, chains.sorted_chain,
+        chains.may_chain, chains.terms_of, chains.combined, chains.others, chains.shared_out, chains.sorted_chain,
     ):  # fmt: skip
         names[function.__name__] = function
     names |= {f"g_{name}": function for name, function in support.GUARD_FUNCTIONS.items()}

@@ -281,7 +281,11 @@ class _Run:
         if not self._run_chain(run):
             return None
         result = self.chains.pop(form).result()
-        return (result, "") if result is not node else rules.first(node, (), (), self.matcher.context) or (None, "")
+        return (
+            (result, "")
+            if result is not node
+            else rules.first_whole(node, rules.whole, self.matcher.context) or (None, "")
+        )
 
     def _run_chain(self, run: ChainRun) -> bool:
         """Applies the rules on terms; False while terms that they made have yet to be simplified."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from ..language.syntax import Apply, Chain, Instance, Rule, Term, Var
+from ..language.syntax import Apply, Chain, Formula, Instance, Logic, Rule, Share, Term, Var
 from ..language.terms import bound_names, formula_names, walk
 from ..ops import ADD, MUL, Op
 from .chains import union
 from .formulas import op_name, value_code
 from .patterns import PatternCode, variants
 from .scope import Binding, Scope, Sort, UnsupportedRule
-from .shapes import Place, Wanted, shared_places, wanted
+from .shapes import Place, Wanted, root_operator, shared_places, wanted
 from .templates import build
 
 
@@ -40,9 +40,10 @@ class Writer:
         scope = self._scope()
         code = PatternCode(scope)
         code.match(pattern, "n", known_op=True)
+        later = self._early_guard(code) if code.chains else self._conditions()
         deferred = self._chains(code)
         start = len(code.lines)
-        self._build(code, deferred)
+        self._build(code, later, deferred)
         body = code.lines
         if code.chains and _may_lack_value(code.lines[start:]):
             body = [*code.lines[:start], *_guarded(code.lines[start:], code.indent, code.failed)]
@@ -92,10 +93,29 @@ class Writer:
         equation = " ".join(self.rule.text.split())
         self.texts.append("\n".join([f"def {head}:  # {self.rule.id}: {equation}", *body, ""]))
 
-    def _build(self, code: PatternCode, deferred: list[str]) -> None:
+    def _conditions(self) -> list[Formula]:
+        """The parts of the guard that must all hold."""
+        when = self.instance.when
+        if isinstance(when, Logic) and when.word == "and":
+            return list(when.args)
+        return [] if when is None else [when]
+
+    def _early_guard(self, code: PatternCode) -> list[Formula]:
+        """Requires what can be told before chains are taken apart; returns the other conditions."""
+        later = []
+        for condition in self._conditions():
+            known = all(name.name in code.scope.names for name in formula_names(condition))
+            text = value_code(condition, code.scope) if known else ""
+            if known and not _may_lack_value([text]):
+                code.require(text)
+            else:
+                later.append(condition)
+        return later
+
+    def _build(self, code: PatternCode, conditions: list[Formula], deferred: list[str]) -> None:
         """The guard, then the right side."""
-        if self.instance.when is not None:
-            code.require(value_code(self.instance.when, code.scope))
+        if conditions:
+            code.require(" and ".join(f"({value_code(one, code.scope)})" for one in conditions))
         for line in deferred:
             code.emit(line)
         self._lets(code)
@@ -115,7 +135,7 @@ class Writer:
         deferred: list[str] = []
         for chain, place in code.chains:
             if chain.op in (ADD, MUL) and place != "n":  # of a root the matcher has seen to it
-                code.require(f"may_chain({op_name(chain.op)}, {place}.dtype, ctx.flags)")
+                code.require(f"{place}.dtype is T_index or may_chain({op_name(chain.op)}, {place}.dtype, ctx.flags)")
             if not chain.terms and not chain.shares and chain.rest is not None:
                 _bind(code, chain.rest, place)
                 continue
@@ -123,7 +143,7 @@ class Writer:
             code.emit(f"{terms} = terms_of({op_name(chain.op)}, {place})")
             used = self._terms(code, chain, terms) if chain.terms else "()"
             if chain.shares:
-                self._shares(code, chain, place, terms, used)
+                self._shares(code, chain, place, terms, used, deferred)
             elif chain.rest is None:
                 code.require(f"len({used}) == len({terms})")
             else:
@@ -133,12 +153,29 @@ class Writer:
 
     def _terms(self, code: PatternCode, chain: Chain, terms: str) -> str:
         """A loop over all ways to find the named terms; the rest of the function stands in it."""
+        if len(chain.terms) == 1:
+            (term,) = chain.terms
+            bound = code.scope.names.get(term.name) if isinstance(term, Var) else None
+            if bound is not None and bound.sort in (Sort.NODE, Sort.CONST):
+                code.require(f"{bound.code} in {terms}")
+                return f"({terms}.index({bound.code}),)"
         pattern, names = self._pattern(chain)
         used = code.scope.python_name("used")
         values = {name: code.scope.python_name("v") for name in names}
-        code.emit(f"for {used}, {' '.join(f'{value},' for value in values.values())} in {pattern}.matches({terms}):")
-        code.indent += 1
+        targets = " ".join(f"{value}," for value in values.values())
         code.failed = "continue"
+        if len(chain.terms) == 1:
+            at, part = code.scope.python_name("at"), code.scope.python_name("term")
+            code.emit(f"for {at}, {part} in enumerate({terms}):")
+            code.indent += 1
+            root = root_operator(chain.terms[0])
+            if root is not None:
+                code.require(f"{part}.op is {op_name(root)}")
+            code.emit(f"for {targets or '_'} in {pattern}.alone(0, {part}):")
+            used = f"({at},)"
+        else:
+            code.emit(f"for {used}, {targets} in {pattern}.matches({terms}):")
+        code.indent += 1
         for name, value in values.items():
             bound = code.scope.names.get(name)
             if bound is None:
@@ -179,7 +216,16 @@ class Writer:
         self._define(f"{function}(t)", code.lines)
         return {name: binding.sort for name, binding in found.items()}
 
-    def _shares(self, code: PatternCode, chain: Chain, place: str, terms: str, used: str) -> None:
+    def _shares(self, code: PatternCode, chain: Chain, place: str, terms: str, used: str, deferred: list[str]) -> None:
+        if len(chain.shares) == 1 and chain.rest is not None:
+            element = code.scope.python_name("e")
+            (share,) = chain.shares
+            code.scope.names[share.name.name] = Binding(Sort.NODE, element)
+            guard = value_code(share.guard, code.scope)
+            del code.scope.names[share.name.name]
+            if not _may_lack_value([guard]):
+                self._one_share(code, chain, place, terms, used, (share, element, guard), deferred)
+                return
         guards = []
         for share in chain.shares:
             code.scope.names[share.name.name] = Binding(Sort.NODE, "e")
@@ -196,10 +242,30 @@ class Writer:
             code.scope.names.pop(name.name, None)
             _bind(code, name, f"{parts}[{number}]")
 
+    def _one_share(
+        self, code: PatternCode, chain: Chain, place: str, terms: str, used: str, share: tuple[Share, str, str],
+        deferred: list[str],
+    ) -> None:  # fmt: skip
+        """The same for the most frequent form: one share that always has a value, and the rest."""
+        assert chain.rest is not None
+        own, element, guard = share
+        given, left, at = (code.scope.python_name(stem) for stem in ("given", "left", "at"))
+        code.emit(f"{given}, {left} = [], []")
+        if used == "()":
+            code.emit(f"for {element} in {terms}:")
+        else:
+            code.emit(f"for {at}, {element} in enumerate({terms}):")
+            code.emit(f"    if {at} in {used}: continue")
+        code.emit(f"    ({given} if {guard} else {left}).append({element})")
+        code.require(f"{given} and {left}")
+        for name, part in ((own.name, given), (chain.rest, left)):
+            self._rest(code, name, f"combined({op_name(chain.op)}, {place}.dtype, {part})", deferred)
+
     def _rest(self, code: PatternCode, name: Var, built: str, deferred: list[str]) -> None:
         """The other terms, combined only when the guard holds unless the guard looks at them."""
         when = self.instance.when
-        if name.name in code.scope.names or when is not None and name.name in {n.name for n in formula_names(when)}:
+        asked = when is not None and name.name in {n.name for n in formula_names(when)}
+        if name.name in code.scope.names or asked or len(code.chains) > 1:  # another chain may compare with it
             _bind(code, name, built)
         else:
             local = code.scope.python_name("rest")

@@ -16,7 +16,7 @@ from ..dtypes import DType
 from ..ops import Op
 from ..target import Context
 from ..uop import UOp
-from .chain_run import ChainRules, ChainRun, TermRule
+from .chain_run import ChainRules, ChainRun, TermRule, WholeRule
 from .chains import may_chain, terms_of
 from .compiler import Function, Row, RowKind, admits
 from .shapes import shape
@@ -123,7 +123,7 @@ class Matcher:
         fired: list[str] = []
         run = ChainRun(node, rules, self.context, lambda rule, term: fired.append(rule))
         run.run(limit=1)
-        return (run.result(), fired[0]) if fired else rules.first(node, (), (), self.context)
+        return (run.result(), fired[0]) if fired else rules.first_whole(node, rules.whole, self.context)
 
     def chain_rules(self, op: Op, dtype: DType) -> ChainRules | None:
         """The rules on chains of this operator and type, if there are any."""
@@ -150,5 +150,5 @@ class Matcher:
                 for row in rows
                 if row.kind is RowKind.TERMS
             ),
-            tuple((functions[row.function], row.rule) for row in rows if row.kind is RowKind.CHAIN),
+            tuple(WholeRule(functions[row.function], row.rule, row.terms) for row in rows if row.kind is RowKind.CHAIN),
         )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import ops
-from ..language.syntax import Apply, Bind, Lanes, Literal, Pack, Term, Var, VarKind
+from ..language.syntax import Apply, Bind, Chain, Lanes, Literal, Pack, Term, Var, VarKind
 from ..ops import Op
 from ..uop import UOp
 
@@ -47,19 +47,35 @@ class Wanted(NamedTuple):
     op: str = ""
     unit: str = ""  # of a constant
     operands: tuple[str, ...] = ()  # the operators of the first operands
+    chain: str = ""  # the operator of a chain that is asked for; a node of another is its own only term
+    terms: tuple[str, ...] = ()  # the operators of the terms that the chain names
+    least: int = 0  # how many terms the chain has at least
 
     def fits(self, node: UOp) -> bool:
         if self.op and self.op != node.op.name:
             return False
         if self.unit and self.unit != unit(node.arg):
             return False
+        if self.chain and not self._fits_chain(node):
+            return False
         return all(op in ("", s.op.name) for op, s in zip(self.operands, node.src, strict=False))
+
+    def _fits_chain(self, node: UOp) -> bool:
+        """Whether the node may be such a chain: what more than two terms are its shape does not show."""
+        parts = node.src if node.op.name == self.chain else (node,)
+        there = {part.op.name for part in parts}
+        if len(parts) > 1 and self.chain in there:
+            return True
+        return self.least <= len(parts) and all(op in there for op in self.terms if op)
 
 
 def wanted(term: Term) -> Wanted:
     """What a pattern asks of the shape of a node that it matches."""
     while isinstance(term, Bind):
         term = term.term
+    if isinstance(term, Chain):
+        least = len(term.terms) + len(term.shares) + bool(term.shares and term.rest is not None)
+        return Wanted(chain=term.op.name, terms=tuple(_name(root_operator(one)) for one in term.terms), least=least)
     op = root_operator(term)
     if isinstance(term, Literal):
         return Wanted("const", unit(term.value))

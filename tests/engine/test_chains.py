@@ -291,3 +291,52 @@ def test_a_sum_of_one_term_repeated_collapses() -> None:
     x = variable("x", 0, 9)
     graph = combined(ops.ADD, index, [x] * 20_000)
     assert rules(COLLECT).rewrite(graph, "p")[0] is make(ops.MUL, x, const(index, 20_000))
+
+
+@pytest.mark.parametrize(
+    ("expression", "fits"),
+    [
+        ("i*4 + j", True),
+        ("i*4", True),  # its own only term
+        ("i*4 + j + k", True),  # the shape does not show the terms of a longer chain
+        ("max(i, j) + k", False),
+        ("i", False),
+    ],
+)
+def test_a_chain_is_only_tried_where_its_terms_may_be(expression: str, fits: bool) -> None:
+    book = rules(
+        "rule m: add{x*c1, ...rest} % c => rest % c when c > 1 and c1 == c on index test (i*2 + j) % 2 => j % 2 keep (i*3 + j) % 2"
+    )
+    (wanted,) = {row.operands[0] for row in book.compiled.groups["g"]}
+    assert wanted.fits(parse_expression(expression)) is fits
+
+
+def test_a_share_and_a_rest_take_two_terms() -> None:
+    book = rules(
+        "rule m: add{...xs when divides(c, xs), ...rest} % c => rest % c when c > 1 on index test (i*2 + j) % 2 => j % 2 keep (i*2 + j) % 1"
+    )
+    (wanted,) = {row.operands[0] for row in book.compiled.groups["g"]}
+    assert wanted.fits(parse_expression("i + j")) and not wanted.fits(parse_expression("i*4"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("max(i*2 + j, i*2 + 3)", "max(j, 3)"),
+        ("max(i + j, k)", "max(i + j, k)"),
+        ("max(i + 3, j + 3)", "max(i + 3, j + 3)"),  # the guard says no before the rests are built
+    ],
+)
+def test_two_chains_share_a_term_and_their_rests_differ(before: str, after: str) -> None:
+    rule = "rule m: max(add{x, ...rest}, add{x, ...ys}) => max(rest, ys) when not constant(x) on index"
+    rule += " test max(i + j, i + k) => max(j, k) keep max(i, j)"
+    same(rule, before, after)
+
+
+def test_a_rest_that_stands_in_two_chains_must_be_the_same() -> None:
+    rule = (
+        "rule m: max(add{x*c, ...rest}, add{y*c1, ...rest}) => max(x*c, y*c1) + rest when not constant(rest) on index"
+    )
+    rule += " test max(i*2 + j, k*3 + j) => max(i*2, k*3) + j keep max(i*2, k*3)"
+    same(rule, "max(i*2 + j, k*3 + j)", "max(i*2, k*3) + j")
+    same(rule, "max(i*2 + j, k*3 + i)", "max(i*2 + j, k*3 + i)")
