@@ -186,6 +186,8 @@ def factor(node: UOp) -> int:
 
 def ratio(x: UOp, y: UOp) -> int:
     """The constant c with x = c * y as sums; 0 where there is none."""
+    if y.op is ops.CONST:  # no sum of terms
+        return 0
     a, b = Sum(), Sum()
     if not a.add(x, 1) or not b.add(y, 1) or not b.terms or a.terms.keys() != b.terms.keys():
         return 0
