@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log
+from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any, Protocol
@@ -235,15 +236,23 @@ def memory_of(workload: str, size: int) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def peak_memory() -> int:
+    """The most memory that this process has had, in kB. `ru_maxrss` would begin with that of the process before it."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def print_memory(workload: str, size: int) -> None:
     from rulewright.engine.uop import walk
 
     peer = Rulewright()
     peer.rewrite(WORKLOADS[workload](peer, 100))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     graph = WORKLOADS[workload](peer, size)
     result = peer.rewrite(graph)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    after = peak_memory()
     assert result is not None
     print((after - before) / sum(1 for _ in walk(graph)))
 
