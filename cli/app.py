@@ -141,7 +141,9 @@ def tune(
 @app.command()
 def show(
     kernel: KernelArgument,
-    stage: Annotated[str, typer.Option("--stage", "-s", help="lower, 1, 2, …, linear, source, or all.")] = "source",
+    stage: Annotated[
+        str, typer.Option("--stage", "-s", help="lower, 1, 2, …, linear, source, verify, or all.")
+    ] = "source",
     device: DeviceOption = "llvm",
     schedule: ScheduleOption = "default",
     math: MathOption = Math.STRICT,
@@ -157,6 +159,7 @@ def show(
 
     - `rulewright show softmax --device opencl`
     - `rulewright show matmul --stage lower`
+    - `rulewright show conv3x3 --stage verify`
     - `rulewright show matmul --stage vector --schedule "UPCAST(1, 4)"`
     - `rulewright show softmax --timings`
     """

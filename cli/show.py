@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
+from ..engine import ops
+from ..engine.bounds import Verdict, accesses
 from ..engine.errors import RulewrightError
 from ..engine.printing import listing
 from ..engine.rewriting import RuleSet
-from ..engine.uop import UOp
+from ..engine.uop import UOp, walk
+from ..engine.verifier import verify
 from ..kernels.kernel import Kernel
+from ..kernels.sizes import product, to_uop
 from ..program import Program, compile_kernel
 from ..renderers.listing import ListingRenderer
 from .choices import check_choices
@@ -17,8 +22,8 @@ from .kernel_files import find_kernel
 from .rule_files import with_builtin
 from .timings import timings_command
 
-BEFORE, AFTER = "lower", ("linear", "source")
-"""The stages before and after those of the pipeline."""
+BEFORE, AFTER, VERIFY = "lower", ("linear", "source"), "verify"
+"""The stages before and after those of the pipeline, and the one that judges them all."""
 
 
 @dataclass(slots=True)
@@ -39,6 +44,8 @@ def show_command(
     rule_set = with_builtin(rules) if rules else RuleSet.builtin()
     if timings:
         return timings_command(kernel, device, schedule, math, rule_set)
+    if stage == VERIFY:
+        return _verify(kernel, _travel(kernel, device, schedule, math, rule_set), rule_set)
     wanted = _stages(rule_set) if stage == "all" else [_find(stage, _stages(rule_set))]
     travel = _travel(kernel, device, schedule, math, rule_set)
     texts = _texts(travel)
@@ -70,7 +77,7 @@ def _find(asked: str, stages: list[str]) -> str:
         found = [stage for stage in stages if matches(stage)]
         if found:
             return found[0]
-    raise InputError(f"there is no stage {asked!r}; the stages are all, " + "; ".join(stages))
+    raise InputError(f"there is no stage {asked!r}; the stages are all, verify, " + "; ".join(stages))
 
 
 def _travel(kernel: Kernel, device: str, schedule: str, math: str, rules: RuleSet) -> Travel:
@@ -84,9 +91,12 @@ def _travel(kernel: Kernel, device: str, schedule: str, math: str, rules: RuleSe
     return travel
 
 
+def _names(travel: Travel) -> list[str]:
+    return [BEFORE, *_numbered([name for name, _ in travel.graphs[1:]])]
+
+
 def _texts(travel: Travel) -> dict[str, str]:
-    graphs = travel.graphs
-    names = [BEFORE, *_numbered([name for name, _ in graphs[1:]])]
+    graphs, names = travel.graphs, _names(travel)
     texts = {name: listing(graph) for name, (_, graph) in zip(names, graphs, strict=False)}
     if travel.program is not None:
         fires = [report.fires.most_common() for _, report in travel.program.trace.stages]
@@ -95,3 +105,33 @@ def _texts(travel: Travel) -> dict[str, str]:
         texts["linear"] = ListingRenderer().render(travel.program.linear).rstrip("\n")
         texts["source"] = travel.program.source.rstrip("\n")
     return texts
+
+
+def _verify(kernel: Kernel, travel: Travel, rules: RuleSet) -> int:
+    """Prints whether each stage left a well-formed graph, and what is proven of each access; 1 if something is wrong."""
+    stages = zip(_names(travel), travel.graphs, strict=True)
+    wrong = [(name, problem) for name, (_, graph) in stages for problem in verify(graph)]
+    console().print(f"{len(travel.graphs)} stages, {len(wrong)} problems")
+    for name, problem in wrong:
+        console().print(f"{name}: {problem}", markup=False, soft_wrap=True)
+    if wrong:
+        return 1
+    if travel.problem is not None:
+        raise travel.problem
+    sizes = {a.slot: to_uop(product(a.shape)) for a in kernel.arguments if a.shape is not None}
+    judged = list(accesses(_last_with_indices(travel), lambda graph: rules.rewrite(graph, "simplify")[0], sizes))
+    counts = Counter(access.verdict for access in judged)
+    console().print(", ".join(f"{counts[verdict]} accesses {verdict.value}" for verdict in Verdict if counts[verdict]))
+    for access in judged:
+        if access.verdict is not Verdict.INSIDE:
+            console().print(str(access), markup=False, soft_wrap=True)
+    return int(counts[Verdict.OUTSIDE] > 0)
+
+
+def _last_with_indices(travel: Travel) -> UOp:
+    """The graph before integer types are chosen: the last in which every access has an index of type index."""
+    return next(
+        graph
+        for _, graph in reversed(travel.graphs)
+        if all(node.src[1].dtype.kind == "index" for node in walk(graph) if node.op in (ops.LOAD, ops.STORE))
+    )

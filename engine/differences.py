@@ -2,8 +2,9 @@
 
 `engine.facts` bounds each node by itself, so it cannot see that `max(x, y) - x` is never negative. Here a difference is
 written as a sum of terms with whole coefficients. Its bound is that of the terms, or a better one where a term can be
-replaced by something that it is never below (`max(a, b)` by `a`), by both of its cases (`where`, `min`), or, for a
-quotient, by a multiple of it. The search is bounded, so that the cost of a question does not grow with the graph.
+replaced by something that it is never below (`max(a, b)` by `a`) or above (a counter by its end less 1), by both of its
+cases (`where`, `min`), or, for a quotient, by a multiple of it. The search is bounded, so that the cost of a question does
+not grow with the graph.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ def _is_at_least(x: UOp, y: UOp, gap: int) -> bool:
 
 
 _INTEGERS = frozenset({"index", "sint", "uint"})
-_COMPOUND = frozenset({*_LINEAR, ops.MAX, ops.MIN, ops.WHERE, ops.FLOORDIV, ops.FLOORMOD})
+_COMPOUND = frozenset({
+    *_LINEAR, ops.MAX, ops.MIN, ops.WHERE, ops.FLOORDIV, ops.FLOORMOD, ops.RANGE, ops.SPECIAL,
+})  # fmt: skip
 
 
 def _reaches(form: Sum, gap: int, depth: int, tries: list[int]) -> bool:
@@ -158,6 +161,16 @@ def _weaker(form: Sum) -> Iterator[tuple[list[Sum | None], int]]:
             yield [form.replaced(term, src[0], -int(high if coefficient > 0 else low), divisor)], divisor
         elif op is ops.FLOORMOD and coefficient < 0 and _positive(src[1]) and facts.interval(src[0])[0] >= 0:
             yield [form.replaced(term, src[0])], 1
+        if coefficient < 0 and _stays_below(term):
+            yield [form.replaced(term, src[-1], -1)], 1
+
+
+def _stays_below(term: UOp) -> bool:
+    """Whether it is less than its last operand, whose own bounds say less than that: a counter, or a remainder."""
+    end = term.src[-1] if term.src else term
+    if end.op is ops.CONST:
+        return False
+    return term.op in (ops.RANGE, ops.SPECIAL) or term.op is ops.FLOORMOD and facts.interval(end)[0] > 0
 
 
 def _positive(node: UOp) -> int:

@@ -143,7 +143,7 @@ def _wanted(op: Op, position: int) -> tuple[Op, ...] | None:
 
 
 _POINTERS = (ops.BUFFER, ops.LOCAL, ops.AFTER)
-_EFFECTS = (ops.STORE, ops.WIDEN)
+_EFFECTS = (ops.STORE, ops.WIDEN, ops.SINK)
 _BINDERS = frozenset({ops.REDUCE, ops.DEFINE_ACC})
 _OPERANDS: dict[Op, tuple[tuple[Op, ...] | None, tuple[Op, ...] | None]] = {
     ops.LOAD: (_POINTERS, None), ops.STORE: (_POINTERS, None),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import facts, ops
 from ..congruences import ANY, Congruence
@@ -141,14 +142,22 @@ class Knowledge:
         narrowed = self._narrowed()
         if any(node in mentioned for node in narrowed):
             yield narrowed
+        solved = list(self._solved(mentioned))
+        together = _independent(solved)
+        for sums in [*([one] for one in solved), *([together] if len(together) > 1 else [])]:
+            terms = {one.term for one in sums}
+            rest = {node: by for node, by in narrowed.items() if node not in terms}
+            yield rest | {one.term: substitute(one.value, rest) for one in sums}
+
+    def _solved(self, mentioned: dict[UOp, None]) -> Iterator[_Solved]:
+        """Each bounded sum as one variable: a term of it that the expression has is that variable less the others."""
         for whole, bounds in self.bounds.items():
             if whole.op is not ops.ADD:
                 continue
             fresh = _variable(whole, bounds, self.congruences.get(whole, ANY))
-            solved = _solved(whole, fresh, mentioned)
-            if solved is not None and fresh is not whole:
-                rest = {node: by for node, by in narrowed.items() if node is not solved[0]}
-                yield {**rest, solved[0]: substitute(solved[1], rest)}
+            found = _solved(whole, fresh, mentioned)
+            if found is not None and fresh is not whole:
+                yield found
 
     def _narrowed(self) -> dict[UOp, UOp]:
         found = dict(self.truths)
@@ -263,15 +272,33 @@ def _variable(node: UOp, bounds: Interval, congruence: Congruence) -> UOp:
     return intern(ops.VAR, node.dtype, (), Narrowed(node, low, high, *congruence))
 
 
-def _solved(whole: UOp, fresh: UOp, mentioned: dict[UOp, None]) -> tuple[UOp, UOp] | None:
-    """One term of a sum, and what it is if the sum is `fresh`; None if no term of the expression has factor 1 or -1."""
+class _Solved(NamedTuple):
+    """A term of a sum, what it is if the sum is a fresh variable, and the sum's other terms."""
+
+    term: UOp
+    value: UOp
+    others: frozenset[UOp]
+
+
+def _solved(whole: UOp, fresh: UOp, mentioned: dict[UOp, None]) -> _Solved | None:
+    """The sum solved for a term; None if no term of the expression has factor 1 or -1."""
     parts = Sum()
     if whole.dtype.kind != "index" or not parts.add(whole, 1):
         return None
     for node, times in parts.terms.items():
         if abs(times) == 1 and node in mentioned:
-            return node, intern(ops.ADD, node.dtype, (_built(parts, node), _scaled(fresh, times)))
+            value = intern(ops.ADD, node.dtype, (_built(parts, node), _scaled(fresh, times)))
+            return _Solved(node, value, frozenset(parts.terms) - {node})
     return None
+
+
+def _independent(solved: list[_Solved]) -> list[_Solved]:
+    """As many as can be replaced at once, the first ones first: no term of one is replaced by another."""
+    found: list[_Solved] = []
+    for one in solved:
+        if all(one.term is not o.term and one.term not in o.others and o.term not in one.others for o in found):
+            found.append(one)
+    return found
 
 
 def _built(form: Sum, without: UOp) -> UOp:

@@ -337,8 +337,22 @@ def test_show_timings(call: Call) -> None:
     assert "nodes visited" in output
 
 
+@pytest.mark.parametrize("device", ["interpreter", "llvm"])
+def test_show_verify(call: Call, device: str) -> None:
+    output = call("show", "conv3x3", "--stage", "verify", "--device", device)
+    assert ", 0 problems\n" in output
+    assert output.rstrip().endswith("accesses inside")
+
+
+def test_show_verify_finds_what_a_wrong_rule_does(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.rules"
+    path.write_text("vars buf, i, p, other\nextend gate { rule ungated: load(buf, i, p, other) => load(buf, i) }\n")
+    output = call("show", "conv3x3", "--stage", "verify", "--device", "interpreter", "--rules", str(path))
+    assert ": perhaps outside; not proven: " in output
+
+
 def test_show_unknown_stage(call: Call) -> None:
-    assert "the stages are all, lower; 1 fix(" in call.refused("show", "add", "--stage", "nothing")
+    assert "the stages are all, verify, lower; 1 fix(" in call.refused("show", "add", "--stage", "nothing")
 
 
 # --- corpus ----------------------------------------------------------------------------------------------------------
