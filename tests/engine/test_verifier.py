@@ -120,8 +120,7 @@ BAD = {
         intern(ops.AFTER, SHARED.dtype, (SHARED, store(X))),
         ["operand 1 must be barrier, got store"],
     ),
-    "sink of a value": (sink(X), ["operand 0 must be store or widen, got load"]),
-    "sink of a sink": (sink(sink()), ["operand 0 must be store or widen, got sink"]),
+    "sink of a value": (sink(X), ["operand 0 must be store or widen or sink, got load"]),
     "accumulator begins in its loop": (
         make(ops.DEFINE_ACC, Y, K, arg=TOTAL),
         ["its start value varies in its own ranges"],
