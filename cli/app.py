@@ -153,7 +153,8 @@ def show(
     """Print a kernel at one stage of its way, from ranges to source.
 
     The stages are `lower` (ranges, before any rule), those of the rules' pipeline by number or by their first group,
-    with the rules that fired, `linear` (the order of execution) and `source`.
+    with the rules that fired, `linear` (the order of execution) and `source`. `verify` checks the graph after each
+    stage, and whether every load and store is proven to stay inside its buffer.
 
     Examples:
 

@@ -16,7 +16,7 @@ from . import dtypes, facts, ops
 from .dtypes import DType
 from .ops import BufferArg
 from .printing import expression
-from .uop import UOp, const, make, walk
+from .uop import UOp, const, make, memory_of, walk
 
 Simplify = Callable[[UOp], UOp]
 """Brings an expression to its normal form."""
@@ -39,7 +39,7 @@ class Access(NamedTuple):
     left: UOp | None = None
 
     def __str__(self) -> str:
-        memory, index = _memory(self.node), self.node.src[1]
+        memory, index = memory_of(self.node.src[0]), self.node.src[1]
         argument = memory.arg
         assert isinstance(argument, BufferArg)
         kind = "local memory" if memory.op is ops.LOCAL else "buffer"
@@ -60,7 +60,7 @@ def accesses(root: UOp, simplify: Simplify, sizes: Mapping[int, UOp] | None = No
     for node in walk(root):
         if node.op not in (ops.LOAD, ops.STORE) or node.src[1].op is ops.TEXEL:
             continue
-        size = _size(_memory(node), sizes or {})
+        size = _size(memory_of(node.src[0]), sizes or {})
         yield Access(node, Verdict.UNSIZED) if size is None else _judged(node, size, simplify)
 
 
@@ -68,14 +68,6 @@ def gate(node: UOp) -> UOp | None:
     """The condition under which a load or store happens; None if it always does."""
     place = 2 if node.op is ops.LOAD else 3
     return node.src[place] if len(node.src) > place else None
-
-
-def _memory(node: UOp) -> UOp:
-    """The buffer of an access, whatever it waits for."""
-    memory = node.src[0]
-    while memory.op is ops.AFTER:
-        memory = memory.src[0]
-    return memory
 
 
 def _size(memory: UOp, sizes: Mapping[int, UOp]) -> UOp | None:

@@ -261,7 +261,7 @@ def _congruence(node: UOp) -> Congruence:
     if op is ops.TRUNCDIV and interval(src[0])[0] >= 0 and interval(src[1])[0] >= 0:
         op = ops.FLOORDIV
     result = MODULAR[op](*[s._congruence for s in src])
-    if result == ANY or (op in _REMAINDERS and _may_be_zero(src[1])):
+    if result == ANY or (op in _REMAINDERS and may_be_zero(src[1])):
         return ANY
     if dtype.kind == "index" or never_wraps(node):
         return result
@@ -276,7 +276,8 @@ def never_wraps(node: UOp) -> bool:
     return lowest <= low and high <= highest
 
 
-def _may_be_zero(node: UOp) -> bool:
+def may_be_zero(node: UOp) -> bool:
+    """Whether 0 is within the node's bounds."""
     low, high = interval(node)
     return low <= 0 <= high
 

@@ -21,7 +21,7 @@ from .nesting import Nest, Path, axis_of
 from .ops import BufferArg, SpecialArg, ThreadKind, VarArg
 from .parts import split
 from .separate import separate
-from .uop import UOp, const, intern, walk
+from .uop import UOp, const, intern, memory_of, walk
 
 
 def linearize(sink: UOp, name: str) -> LinearKernel:
@@ -204,7 +204,7 @@ def _signature(
     nodes: list[UOp],
 ) -> tuple[tuple[BufferParam, ...], tuple[VarArg, ...], tuple[UOp, ...], tuple[int, ...], int]:
     """Buffers, variables, group sizes, local sizes and CPU threads, as the leaves say them."""
-    written = {_buffer_of(node) for node in nodes if node.op is ops.STORE}
+    written = {memory_of(node.src[0]) for node in nodes if node.op is ops.STORE}
     buffers, variables, special = [], [], {}
     for node in nodes:
         if node.op is ops.BUFFER:
@@ -227,13 +227,6 @@ def _signature(
         tuple(_number(size) for size in _sizes(special, ThreadKind.LOCAL)),
         1 if threads is None else _number(threads),
     )
-
-
-def _buffer_of(store: UOp) -> UOp:
-    pointer = store.src[0]
-    while pointer.op is ops.AFTER:
-        pointer = pointer.src[0]
-    return pointer
 
 
 def _sizes(special: dict[SpecialArg, UOp], kind: ThreadKind) -> tuple[UOp, ...]:

@@ -140,6 +140,13 @@ def buffer(slot: int, element: DType, size: int | None, image: tuple[int, int] |
     return make(ops.BUFFER, dtype=element.ptr("global"), arg=BufferArg(slot, size, image))
 
 
+def memory_of(pointer: UOp) -> UOp:
+    """The buffer or local memory behind a pointer, whatever it waits for."""
+    while pointer.op is ops.AFTER:
+        pointer = pointer.src[0]
+    return pointer
+
+
 def range_(axis: int, end: int | UOp, kind: AxisKind = AxisKind.LOOP) -> UOp:
     """A loop variable of type index that counts from 0 up to, not including, `end`."""
     bound = const(dtypes.index, end) if isinstance(end, int) else end

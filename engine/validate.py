@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from . import ops
 from .linear import BufferParam, LinearKernel
 from .ops import AxisKind, BufferArg, RangeArg, SpecialArg, ThreadKind, VarArg
-from .uop import UOp
+from .uop import UOp, memory_of
 from .verifier import Problem, node_problems, report
 
 Scope = tuple[UOp, ...]
@@ -184,10 +184,7 @@ def _loops(phi: UOp) -> tuple[UOp, ...]:
 def _varies(node: UOp) -> bool:
     """Whether the node's value may differ between the threads of a group though its operands do not."""
     if node.op is ops.LOAD:
-        pointer = node.src[0]
-        while pointer.op is ops.AFTER:
-            pointer = pointer.src[0]
-        return pointer.op is ops.LOCAL
+        return memory_of(node.src[0]).op is ops.LOCAL
     return node.op is ops.SPECIAL and isinstance(node.arg, SpecialArg) and node.arg.kind is ThreadKind.LOCAL
 
 
@@ -228,6 +225,5 @@ def _declared(kernel: LinearKernel, node: UOp, arg: SpecialArg) -> bool:
 
 
 def _slot(pointer: UOp) -> int | None:
-    while pointer.op is ops.AFTER:
-        pointer = pointer.src[0]
-    return pointer.arg.slot if pointer.op is ops.BUFFER and isinstance(pointer.arg, BufferArg) else None
+    memory = memory_of(pointer)
+    return memory.arg.slot if memory.op is ops.BUFFER and isinstance(memory.arg, BufferArg) else None

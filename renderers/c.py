@@ -13,8 +13,8 @@ from ..engine.ops import SpecialArg, ThreadKind
 from ..engine.target import Target
 from ..engine.uop import UOp
 from .cstyle import CStyle
-from .dialect import Operation, Source, signed, word
-from .text import SUM, UNARY, Text, call, convert, infix
+from .dialect import FUNCTIONS, Operation, Source, signed, word
+from .text import SUM, UNARY, Text, call, convert
 
 FEATURES = frozenset({"max", "int-max", "float64", "cast-vector", "mulacc", "recip", "round", "unaligned"})
 """What every C compiler that we can use has."""
@@ -29,11 +29,6 @@ _SCALARS = {
     d.bool_: "_Bool", d.int8: "int8_t", d.int16: "int16_t", d.int32: "int", d.int64: "int64_t",
     d.uint8: "uint8_t", d.uint16: "uint16_t", d.uint32: "uint32_t", d.uint64: "uint64_t",
     d.bfloat16: "uint16_t", d.float32: "float", d.float64: "double",
-}  # fmt: skip
-
-_FUNCTIONS = {
-    ops.EXP2: "exp2", ops.LOG2: "log2", ops.SIN: "sin", ops.SQRT: "sqrt",
-    ops.FLOOR: "floor", ops.CEIL: "ceil", ops.TRUNC: "trunc", ops.ROUND: "rint",
 }  # fmt: skip
 
 _RESERVED = """
@@ -131,26 +126,17 @@ class CRenderer(CStyle):
 
     def wrapping(self, source: Source, what: Operation) -> Text:
         """With `-fwrapv` signed integers wrap as they stand; only a shift's amount must be made defined."""
-        operands = what.operands
         if what.op is ops.SHL:
-            operands = self._shift(source, what)
-        return self.narrow(source, what.dtype, signed(what.op, operands))
+            what = self.bounded_shift(source, what)
+        return self.narrow(source, what.dtype, signed(what.op, what.operands))
 
     def arithmetic(self, source: Source, what: Operation) -> Text:
         if what.op in (ops.SHL, ops.SHR):
-            what = what.on(*self._shift(source, what))
+            what = self.bounded_shift(source, what)
         return super().arithmetic(source, what._replace(wraps=False))
 
-    def _shift(self, source: Source, what: Operation) -> tuple[Text, Text]:
-        """The operands with the amount brought into range: compilers may take it that it never is outside."""
-        value, amount = what.operands
-        if what.faults:
-            most = self.constant(source, what.dtype, what.dtype.bits - 1)
-            amount = infix(ops.AND, amount, most)
-        return value, amount
-
     def function(self, source: Source, what: Operation) -> Text:
-        name = _FUNCTIONS[what.op]
+        name = FUNCTIONS[what.op]
         if what.dtype.lanes > 1:
             return self.by_lane(source, what)
         if what.dtype is d.float16:

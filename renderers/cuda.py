@@ -19,8 +19,8 @@ from ..engine.ops import SpecialArg, ThreadKind
 from ..engine.target import Target
 from ..engine.uop import UOp
 from .cstyle import CStyle
-from .dialect import Operation, Source, signed, word
-from .text import ATOM, COMPARISON, SUM, UNARY, Text, call, convert, infix
+from .dialect import FUNCTIONS, Operation, Source, signed, word
+from .text import ATOM, COMPARISON, SUM, UNARY, Text, call, convert
 
 FEATURES = frozenset({
     "threads", "local-memory", "max", "int-max", "half-storage", "float64", "mulacc", "recip", "round", "exp2",
@@ -42,11 +42,6 @@ _VECTORS = {
     d.float16: "ushort", d.bfloat16: "ushort", d.float32: "float", d.float64: "double",
 }  # fmt: skip
 """What the names of the language's own vector types begin with."""
-
-_FUNCTIONS = {
-    ops.EXP2: "exp2", ops.LOG2: "log2", ops.SIN: "sin", ops.SQRT: "sqrt",
-    ops.FLOOR: "floor", ops.CEIL: "ceil", ops.TRUNC: "trunc", ops.ROUND: "rint",
-}  # fmt: skip
 
 _RESERVED = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast
@@ -127,13 +122,9 @@ class CudaRenderer(CStyle):
     # --- memory and vectors ---
 
     def type_name(self, source: Source, dtype: DType) -> str:
-        """Besides the vectors that the target computes with, the wider ones that matrix instructions take."""
-        if dtype.lanes == 1 or dtype.lanes not in (8, 16):
-            super().type_name(source, dtype)
-        if dtype.lanes == 1:
-            return self.scalars[dtype.scalar]
-        source.vectors[word(dtype)] = dtype
-        return self._name(dtype)
+        """The vectors have the language's own names, which do not tell the bits of an element."""
+        name = super().type_name(source, dtype)
+        return name if dtype.lanes == 1 else self._name(dtype)
 
     def _name(self, dtype: DType) -> str:
         return f"{'' if _built_in(dtype) else 'v'}{_VECTORS[dtype.scalar]}{dtype.lanes}"
@@ -165,18 +156,16 @@ class CudaRenderer(CStyle):
         """The language has no operators on vectors: a helper applies them to each lane."""
         if what.dtype.lanes > 1:
             self._check(what)
-            return (
-                what.operands[0] if what.op is ops.CAST and what.dtype is what.operand else self.by_lane(source, what)
-            )
+            if what.op is ops.CAST and what.dtype is what.operand:
+                return what.operands[0]
+            return self.by_lane(source, what)
         return super().operation(source, what)
 
     def arithmetic(self, source: Source, what: Operation) -> Text:
         if what.op is ops.MULACC and what.dtype.is_float:
             return call("fma" if what.dtype is d.float64 else "fmaf", *what.operands)
-        if what.op in (ops.SHL, ops.SHR) and what.faults:
-            value, amount = what.operands
-            most = self.constant(source, what.dtype, what.dtype.bits - 1)
-            what = what.on(value, infix(ops.AND, amount, most))
+        if what.op in (ops.SHL, ops.SHR):
+            what = self.bounded_shift(source, what)
         return super().arithmetic(source, what)
 
     def wrapping(self, source: Source, what: Operation) -> Text:
@@ -189,7 +178,7 @@ class CudaRenderer(CStyle):
         return convert(self.type_name(source, dtype), text)
 
     def function(self, source: Source, what: Operation) -> Text:
-        name = _FUNCTIONS[what.op]
+        name = FUNCTIONS[what.op]
         return call(name if what.dtype is d.float64 else name + "f", *what.operands)
 
     def extremum(self, source: Source, what: Operation) -> Text:

@@ -29,6 +29,13 @@ WORDS: dict[str, str] = {
 """What names of helpers and vector types call a scalar type: the words of OpenCL."""
 
 
+FUNCTIONS = {
+    ops.EXP2: "exp2", ops.LOG2: "log2", ops.SIN: "sin", ops.SQRT: "sqrt",
+    ops.FLOOR: "floor", ops.CEIL: "ceil", ops.TRUNC: "trunc", ops.ROUND: "rint",
+}  # fmt: skip
+"""What every dialect of C calls a function, in double precision where its name tells the precision."""
+
+
 def word(dtype: DType) -> str:
     """`float`, `float4`: a type in the name of a helper or of a vector type."""
     return WORDS[dtype.scalar.name] + (str(dtype.lanes) if dtype.lanes > 1 else "")
@@ -223,6 +230,13 @@ class Dialect(ABC):
         if dtype.is_int and dtype.bits < 32 and dtype.lanes == 1:
             return convert(self.type_name(source, dtype), text)
         return text
+
+    def bounded_shift(self, source: Source, what: Operation) -> Operation:
+        """The shift with its amount brought into range: compilers may take it that it never is outside."""
+        if not what.faults:
+            return what
+        value, amount = what.operands
+        return what.on(value, infix(ops.AND, amount, self.constant(source, what.dtype, what.dtype.bits - 1)))
 
     def division(self, source: Source, what: Operation) -> Text:
         """`/` or `%` where that cannot fault, else a helper that no operand can make fault.

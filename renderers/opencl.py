@@ -13,7 +13,7 @@ from ..engine.ops import SpecialArg, ThreadKind
 from ..engine.target import Target
 from ..engine.uop import UOp
 from .cstyle import CStyle
-from .dialect import WORDS, Operation, Source, signed, word
+from .dialect import FUNCTIONS, WORDS, Operation, Source, signed, word
 from .text import ATOM, COMPARISON, SUM, UNARY, Text, call, convert
 
 FEATURES = frozenset(
@@ -36,11 +36,6 @@ SAMPLER = "__constant sampler_t texels = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRE
 """Reads the texel at whole coordinates, and 0 outside of the image."""
 
 _SCALARS = {d.by_name(name): text for name, text in WORDS.items() if name != "bfloat16"} | {d.bfloat16: "ushort"}
-
-_FUNCTIONS = {
-    ops.EXP2: "exp2", ops.LOG2: "log2", ops.SIN: "sin", ops.SQRT: "sqrt",
-    ops.FLOOR: "floor", ops.CEIL: "ceil", ops.TRUNC: "trunc", ops.ROUND: "rint",
-}  # fmt: skip
 
 _RESERVED = """
     auto break case const continue default do else enum extern for goto if inline register restrict return signed sizeof
@@ -196,7 +191,7 @@ class OpenCLRenderer(CStyle):
         return convert(self.type_name(source, dtype), text)
 
     def function(self, source: Source, what: Operation) -> Text:
-        name = _FUNCTIONS[what.op]
+        name = FUNCTIONS[what.op]
         if what.op is ops.SIN and what.dtype.lanes > 1 and what.dtype.scalar is d.float32:
             return self._sine(source, what)
         return call(name, *what.operands)

@@ -14,13 +14,12 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..engine import ops
 from ..engine.arrays import Array, from_storage, held_dtype, numpy_dtype, to_storage
 from ..engine.dtypes import DType
 from ..engine.errors import DeviceError
 from ..engine.ops import BufferArg
 from ..engine.printing import expression
-from ..engine.uop import UOp
+from ..engine.uop import UOp, memory_of
 
 Values = npt.NDArray[Any]
 """One row a thread, or one for all; one column a lane."""
@@ -108,8 +107,7 @@ class Memory:
 
     def _find(self, pointer: UOp) -> tuple[Array, _Local | None, DType]:
         """The array behind a pointer, of local memory also who wrote it, and the type of the elements."""
-        while pointer.op is ops.AFTER:
-            pointer = pointer.src[0]
+        pointer = memory_of(pointer)
         assert isinstance(pointer.arg, BufferArg) and pointer.dtype.element is not None
         local = self.local.get(pointer)
         return self.buffers[pointer.arg.slot] if local is None else local.data, local, pointer.dtype.element

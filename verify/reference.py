@@ -19,7 +19,7 @@ from ..engine.errors import GraphError
 from ..engine.interpret import apply
 from ..engine.ops import BufferArg, Op, RangeArg, VarArg
 from ..engine.rewriting.support import INT64_LIMIT
-from ..engine.uop import UOp
+from ..engine.uop import UOp, memory_of
 from .reductions import combined
 from .world import Cell, Effect, Frame, Lanes, Oracle, TooLong, Value, World, merged, same
 
@@ -307,9 +307,7 @@ class Evaluation:
         return home.effects[node]
 
     def _stored(self, node: UOp, frame: Frame) -> Effect:
-        pointer, value = node.src[0], node.src[2]
-        while pointer.op is ops.AFTER:
-            pointer = pointer.src[0]
+        pointer, value = memory_of(node.src[0]), node.src[2]
         lanes = value.dtype.lanes
         gates = _spread(self._run(node.src[3], frame), lanes) if len(node.src) > 3 else (True,) * lanes
         if None in gates:

@@ -5,7 +5,7 @@ A division behind a condition has a value wherever the condition holds; without 
 
 from __future__ import annotations
 
-from .. import facts, ops
+from .. import facts, intervals, ops
 from ..uop import UOp
 
 _DIVISIONS = frozenset({ops.FLOORDIV, ops.FLOORMOD, ops.TRUNCDIV, ops.TRUNCMOD})
@@ -46,11 +46,10 @@ def always_evaluated(value: UOp) -> set[UOp]:
 def may_lack_value(node: UOp) -> bool:
     """Whether there may be operands for which the operator has no value, as far as is known of them."""
     if node.op in _DIVISIONS:
-        low, high = facts.interval(node.src[1])
-        return low <= 0 <= high
+        return facts.may_be_zero(node.src[1])
     if node.op in _SHIFTS:
         low, high = facts.interval(node.src[1])
-        return not 0 <= low <= high < (node.dtype.bits if node.dtype.is_int else 64)
+        return not 0 <= low <= high < intervals.shift_limit(node.dtype)
     if node.op is ops.CAST:
         return node.src[0].dtype.is_float and not node.dtype.is_float and node.dtype.kind != "bool"
     return node.op is ops.LOAD
